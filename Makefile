@@ -1,0 +1,78 @@
+# A table of contents. `make demo` shows the main job, `make test` runs everything.
+
+ifeq ($(shell command -v cargo),)
+$(error aclshim needs Rust 1.88 or newer: cargo was not found on PATH (see rustup.rs, or your distribution's rustup package))
+endif
+ifeq ($(shell command -v $(CC)),)
+$(error aclshim needs a C compiler: $(CC) was not found on PATH (on Debian: apt-get install gcc libc6-dev))
+endif
+
+BUILT    := target
+SIM      := $(BUILT)/sim
+OLD_SIMS := $(SIM)/cann-8.5 $(SIM)/no-batch
+EXAMPLES := $(patsubst c-examples/%.c,$(BUILT)/c-examples/%,$(wildcard c-examples/*.c))
+
+# Against the vendor's header and library where CANN is installed, else against ours.
+ifdef ASCEND_HOME_PATH
+ACL_CFLAGS  := -isystem $(ASCEND_HOME_PATH)/include
+ACL_LDFLAGS := -L$(ASCEND_HOME_PATH)/lib64
+else
+ACL_CFLAGS  := -Iinclude
+ACL_LDFLAGS := -L$(SIM)
+endif
+
+.PHONY: build demo test lint header docs clean FORCE
+.DEFAULT_GOAL := build
+
+## build: the shim, the command, the simulated device and the C examples
+build: $(BUILT)/release/libaclshim.so $(SIM)/libascendcl.so $(OLD_SIMS:=/libascendcl.so) $(EXAMPLES)
+
+$(BUILT)/release/libaclshim.so: FORCE
+	@cargo build --release --quiet -p aclshim -p aclshim-cli -p aclshim-sim
+
+# One library under two names: two files would be two devices.
+define stage_sim
+	@mkdir -p $(@D)
+	@cmp -s $(1) $@ || { cp $(1) $@.new && mv $@.new $@; }
+	@ln -sfn libascendcl.so $(@D)/libacl_rt.so
+endef
+
+$(SIM)/libascendcl.so: $(BUILT)/release/libaclshim.so FORCE
+	$(call stage_sim,$(BUILT)/release/libascendcl.so)
+
+# The libraries of older releases, without the functions that did not exist yet.
+$(SIM)/cann-8.5/libascendcl.so: FEATURE := cann-8-5
+$(SIM)/no-batch/libascendcl.so: FEATURE := no-batch
+$(OLD_SIMS:=/libascendcl.so): FORCE
+	@cargo build --release --quiet -p aclshim-sim --features $(FEATURE) --target-dir $(BUILT)/old/$(FEATURE)
+	$(call stage_sim,$(BUILT)/old/$(FEATURE)/release/libascendcl.so)
+
+$(BUILT)/c-examples/%: c-examples/%.c $(wildcard c-examples/*.h include/acl/*.h) | $(SIM)/libascendcl.so
+	@mkdir -p $(@D)
+	@$(CC) -std=c99 -g -O2 -Wall -Wextra -Wpedantic -Werror $(ACL_CFLAGS) $< -o $@ $(ACL_LDFLAGS) -lascendcl -lpthread
+
+## demo: a KV-cache offload on the simulated device, seen by the shim
+demo: build
+	@sh c-examples/demo.sh $(BUILT)
+
+## test: everything
+test: build lint
+	@rm -f $(BUILT)/skipped.txt
+	@cargo test --quiet --workspace
+	@if [ -s $(BUILT)/skipped.txt ]; then echo "skipped:"; sed 's/^/  /' $(BUILT)/skipped.txt; fi
+
+## lint: format and clippy, where they are installed
+lint:
+	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; else echo "skipped: cargo fmt is not installed"; fi
+	@if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --workspace --all-targets -- -D warnings; \
+	else echo "skipped: cargo clippy is not installed"; fi
+
+## header: include/aclshim.h from the documented Rust types
+header:
+	@ACLSHIM_UPDATE=1 cargo test --quiet --test generated
+
+## docs: the pages that are made from the tables
+docs: header
+
+clean:
+	@cargo clean

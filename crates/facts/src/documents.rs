@@ -1,0 +1,37 @@
+//! The pages under `docs/` that are made from the tables.
+
+use crate::functions::FUNCTIONS;
+use crate::settings::{SETTINGS, Value};
+use std::fmt::Write;
+
+/// Every generated page: file name under `docs/` and text.
+pub fn pages() -> [(&'static str, String); 2] {
+    [("functions.md", functions()), ("settings.md", settings())]
+}
+
+const MADE: &str = "<!-- Made from crates/facts by `make docs`; edit the table, not this page. -->\n\n";
+
+fn functions() -> String {
+    let mut page = format!("# Functions that the shim stands in front of\n\n{MADE}");
+    for row in FUNCTIONS {
+        let _ = write!(page, "## {}\n\n{}\n\n```c\n{};\n```\n\n", row.name, row.summary, row.c_declaration());
+    }
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+fn settings() -> String {
+    let mut page = format!(
+        "# Settings\n\n{MADE}Environment variables, read once when the library is loaded. A value that makes no sense \
+         gets one line in the log, and the default holds.\n\n| variable | default | values | meaning |\n|---|---|---|---|\n"
+    );
+    for setting in SETTINGS {
+        let (default, values) = match setting.value {
+            Value::Choice(words) => (words[0], words.join(", ")),
+            Value::Path(default) => (default, "a path".into()),
+        };
+        let _ = writeln!(page, "| `{}` | {default} | {values} | {} |", setting.variable, setting.sentence);
+    }
+    page
+}

@@ -1,0 +1,13 @@
+//! The tables that everything else is made from: functions, decoded calls, settings, codes.
+//!
+//! This crate exports nothing to C and holds no state, so that the command, the documents and
+//! the shim can all use it. One row a function ([`api!`]), one row a setting ([`settings`]).
+
+pub mod abi;
+pub mod call;
+pub mod code;
+pub mod documents;
+pub mod functions;
+pub mod settings;
+
+pub use functions::{FUNCTIONS, Function};

@@ -1,0 +1,7 @@
+//! Memory: what every address is, and the functions that give and take it.
+
+pub mod malloc;
+pub mod mapping;
+pub mod query;
+pub mod register;
+pub mod registry;

@@ -1,0 +1,180 @@
+//! What the `ASCENDCL_SIM_*` variables ask for. Read once, at the first call; nonsense means the default.
+
+use crate::fault::{self, Fault};
+use crate::product::{self, PRODUCTS, Product};
+use std::env;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The CANN release whose behaviour is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum Cann {
+    /// 8.5.0
+    V8_5,
+    /// 9.0.0
+    V9_0,
+    /// 9.1.0: nothing to copy is no error any more.
+    V9_1,
+    /// 9.2.0
+    V9_2,
+}
+
+impl Cann {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "8.5" => Some(Self::V8_5),
+            "9.0" => Some(Self::V9_0),
+            "9.1" => Some(Self::V9_1),
+            "9.2" => Some(Self::V9_2),
+            _ => None,
+        }
+    }
+
+    /// The version as the vendor writes it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::V8_5 => "8.5.0",
+            Self::V9_0 => "9.0.0",
+            Self::V9_1 => "9.1.0",
+            Self::V9_2 => "9.2.0",
+        }
+    }
+
+    /// Whether a copy of nothing succeeds before any other check.
+    pub fn accepts_nothing(self) -> bool {
+        self >= Self::V9_1
+    }
+}
+
+impl Default for Cann {
+    fn default() -> Self {
+        if cfg!(feature = "cann-8-5") {
+            Self::V8_5
+        } else {
+            Self::V9_2
+        }
+    }
+}
+
+/// Where the program runs, as `aclrtGetRunMode` answers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum RunMode {
+    /// On the host, beside the device (online).
+    #[default]
+    Host,
+    /// On the device itself (offline).
+    Device,
+}
+
+impl RunMode {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "host" => Some(Self::Host),
+            "device" => Some(Self::Device),
+            _ => None,
+        }
+    }
+}
+
+/// The most devices that may be asked for.
+pub const MAX_DEVICES: u32 = 64;
+
+/// Everything that can be set.
+#[derive(Debug)]
+pub struct Settings {
+    /// `ASCENDCL_SIM_DEVICES`
+    pub devices: u32,
+    /// `ASCENDCL_SIM_RUN_MODE`
+    pub run_mode: RunMode,
+    /// `ASCENDCL_SIM_BANDWIDTH`, bytes a second; `None` is as fast as the machine.
+    pub bandwidth: Option<u64>,
+    /// `ASCENDCL_SIM_LATENCY_US`
+    pub latency: Duration,
+    /// `ASCENDCL_SIM_MEMORY`, bytes of each device.
+    pub memory: u64,
+    /// `ASCENDCL_SIM_SOC`
+    pub product: &'static Product,
+    /// `ASCENDCL_SIM_CANN`
+    pub cann: Cann,
+    /// `ASCENDCL_SIM_USER_MALLOC_ATTR`: whether the driver can tell pageable memory.
+    pub user_malloc_attr: bool,
+    /// `ASCENDCL_SIM_FAULT`
+    pub faults: Vec<Fault>,
+}
+
+impl Settings {
+    fn read() -> Self {
+        // A bug of the simulator must not write into the program's output: the call answers an error instead.
+        std::panic::set_hook(Box::new(|_| {}));
+        Self {
+            devices: setting("DEVICES", |text| text.parse().ok())
+                .filter(|count| (1..=MAX_DEVICES).contains(count))
+                .unwrap_or(2),
+            run_mode: setting("RUN_MODE", RunMode::parse).unwrap_or_default(),
+            bandwidth: setting("BANDWIDTH", bytes).filter(|rate| *rate > 0),
+            latency: Duration::from_micros(
+                setting("LATENCY_US", |text| text.parse().ok()).unwrap_or(0),
+            ),
+            memory: setting("MEMORY", bytes).unwrap_or(1 << 30),
+            product: setting("SOC", product::named).unwrap_or(&PRODUCTS[0]),
+            cann: setting("CANN", Cann::parse).unwrap_or_default(),
+            user_malloc_attr: setting("USER_MALLOC_ATTR", |text| Some(text != "off"))
+                .unwrap_or(true),
+            faults: setting("FAULT", |text| Some(fault::parse(text))).unwrap_or_default(),
+        }
+    }
+
+    /// How long the device takes for a copy of `bytes`.
+    pub fn cost(&self, bytes: usize) -> Duration {
+        let transfer = match self.bandwidth {
+            Some(rate) => Duration::try_from_secs_f64(bytes as f64 / rate as f64)
+                .unwrap_or(Duration::from_secs(u32::MAX.into())),
+            None => Duration::ZERO,
+        };
+        self.latency.saturating_add(transfer)
+    }
+}
+
+fn setting<T>(name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let text = env::var(format!("ASCENDCL_SIM_{name}")).ok()?;
+    parse(text.trim())
+}
+
+/// A number of bytes: `4096`, `512M`, `8G`; the letters are powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match &text[digits.len()..] {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" | "m" => 20,
+        "G" | "g" => 30,
+        "T" | "t" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// The settings of this process.
+pub fn settings() -> &'static Settings {
+    static SETTINGS: OnceLock<Settings> = OnceLock::new();
+    SETTINGS.get_or_init(Settings::read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_powers_of_1024() {
+        assert_eq!(bytes("4096"), Some(4096));
+        assert_eq!(bytes("512M"), Some(512 << 20));
+        assert_eq!(bytes("8G"), Some(8 << 30));
+    }
+
+    #[test]
+    fn nonsense_is_no_number() {
+        for text in ["", "G", "-1", "1.5G", "8Q", "99999999999T"] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Text in a fixed buffer: the host's heap is not ours to use.
+
+use core::ffi::CStr;
+use core::fmt;
+
+/// Up to `N - 1` bytes of text, always ended by a NUL. What does not fit is cut off.
+#[derive(Clone, Copy)]
+pub struct Text<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Text<N> {
+    /// No text.
+    pub const fn new() -> Self {
+        Self { bytes: [0; N], len: 0 }
+    }
+
+    /// Appends bytes; a NUL ends what is taken.
+    pub fn push(&mut self, bytes: &[u8]) -> &mut Self {
+        for &byte in bytes {
+            if byte == 0 || self.is_full() {
+                break;
+            }
+            self.bytes[self.len] = byte;
+            self.len += 1;
+        }
+        self
+    }
+
+    /// Appends the inside of a JSON string.
+    pub fn push_json(&mut self, bytes: &[u8]) -> &mut Self {
+        use fmt::Write;
+        for &byte in bytes {
+            let _ = match byte {
+                b'"' | b'\\' => self.write_fmt(format_args!("\\{}", byte as char)),
+                b' '..=b'~' => self.write_char(byte as char),
+                _ => self.write_fmt(format_args!("\\u{byte:04x}")),
+            };
+        }
+        self
+    }
+
+    /// Whether nothing more fits: the text may have been cut.
+    pub fn is_full(&self) -> bool {
+        self.len + 1 >= N
+    }
+
+    /// The text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// The text for C.
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
+
+    /// The whole buffer, padded with NULs.
+    pub fn as_array(&self) -> &[u8; N] {
+        &self.bytes
+    }
+}
+
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> fmt::Write for Text<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_to_leave_room_for_the_nul() {
+        let mut text = Text::<4>::new();
+        text.push(b"abcdef");
+        assert_eq!((text.as_bytes(), text.as_c_str(), text.is_full()), (&b"abc"[..], c"abc", true));
+    }
+
+    #[test]
+    fn json_text_cannot_forge_a_line() {
+        let mut text = Text::<64>::new();
+        text.push_json(b"a\"b\\c\nd\x1b\xff");
+        assert_eq!(text.as_bytes(), br#"a\"b\\c\u000ad\u001b\u00ff"#);
+    }
+}

@@ -1,0 +1,144 @@
+/*
+ * Stand-in, used only where CANN is not installed (see acl.h): handles, data
+ * types and error codes.
+ *
+ * The codes keep the vendor's two shapes on purpose. Codes of the upper layer
+ * are `static const int`, codes of the runtime are macros; so a program that
+ * builds here (no `case ACL_SUCCESS:` in C, for one) builds against CANN too.
+ */
+#ifndef ACLSHIM_STAND_IN_ACL_BASE_H
+#define ACLSHIM_STAND_IN_ACL_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int aclError;
+
+typedef void *aclrtContext;
+typedef void *aclrtStream;
+typedef void *aclrtEvent;
+typedef void *aclrtDrvMemHandle;
+typedef void *aclmdlRI;
+
+/* Element types; only aclrtReduceAsync takes one here. */
+typedef enum {
+    ACL_DT_UNDEFINED = -1,
+    ACL_FLOAT = 0,
+    ACL_FLOAT16 = 1,
+    ACL_INT8 = 2,
+    ACL_INT32 = 3,
+    ACL_UINT8 = 4,
+    ACL_INT16 = 6,
+    ACL_UINT16 = 7,
+    ACL_UINT32 = 8,
+    ACL_INT64 = 9,
+    ACL_UINT64 = 10,
+    ACL_DOUBLE = 11,
+    ACL_BOOL = 12,
+    ACL_BF16 = 27
+} aclDataType;
+
+/* ---- Codes of the upper layer (1xxxxx the caller, 2xxxxx resources, 5xxxxx inside). ---- */
+
+static const int ACL_SUCCESS = 0;
+static const int ACL_ERROR_NONE = 0;
+
+static const int ACL_ERROR_INVALID_PARAM = 100000;
+static const int ACL_ERROR_UNINITIALIZE = 100001;
+static const int ACL_ERROR_REPEAT_INITIALIZE = 100002;
+static const int ACL_ERROR_REPEAT_FINALIZE = 100037;
+static const int ACL_ERROR_COMPILING_STUB_MODE = 100039;
+
+static const int ACL_ERROR_BAD_ALLOC = 200000;
+static const int ACL_ERROR_API_NOT_SUPPORT = 200001;
+static const int ACL_ERROR_INVALID_DEVICE = 200002;
+static const int ACL_ERROR_MEMORY_ADDRESS_UNALIGNED = 200003;
+static const int ACL_ERROR_RESOURCE_NOT_MATCH = 200004;
+static const int ACL_ERROR_INVALID_RESOURCE_HANDLE = 200005;
+static const int ACL_ERROR_FEATURE_UNSUPPORTED = 200006;
+
+static const int ACL_ERROR_STORAGE_OVER_LIMIT = 300000;
+
+static const int ACL_ERROR_INTERNAL_ERROR = 500000;
+static const int ACL_ERROR_FAILURE = 500001;
+static const int ACL_ERROR_RT_FAILURE = 500003;
+static const int ACL_ERROR_DRV_FAILURE = 500004;
+
+/* ---- Codes of the runtime: 107xxx the caller's mistake. ---- */
+
+#define ACL_RT_SUCCESS 0
+#define ACL_ERROR_RT_PARAM_INVALID 107000
+#define ACL_ERROR_RT_INVALID_DEVICEID 107001
+#define ACL_ERROR_RT_CONTEXT_NULL 107002
+#define ACL_ERROR_RT_STREAM_CONTEXT 107003
+#define ACL_ERROR_RT_MODEL_CONTEXT 107004
+#define ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID 107006
+#define ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL 107007
+#define ACL_ERROR_RT_ADDR_UNALIGNED 107008
+#define ACL_ERROR_RT_STREAM_NO_CB_REG 107015
+#define ACL_ERROR_RT_INVALID_MEMORY_TYPE 107016
+#define ACL_ERROR_RT_INVALID_HANDLE 107017
+#define ACL_ERROR_RT_INVALID_MALLOC_TYPE 107018
+#define ACL_ERROR_RT_WAIT_TIMEOUT 107019
+#define ACL_ERROR_RT_TASK_TIMEOUT 107020
+#define ACL_ERROR_RT_DEVICE_TASK_ABORT 107022
+#define ACL_ERROR_RT_STREAM_ABORT 107023
+#define ACL_ERROR_RT_CAPTURE_DEPENDENCY 107024
+#define ACL_ERROR_RT_STREAM_UNJOINED 107025
+#define ACL_ERROR_RT_MODEL_CAPTURED 107026
+#define ACL_ERROR_RT_STREAM_CAPTURED 107027
+#define ACL_ERROR_RT_EVENT_CAPTURED 107028
+#define ACL_ERROR_RT_STREAM_NOT_CAPTURED 107029
+#define ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT 107030
+#define ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT 107031
+#define ACL_ERROR_RT_TASK_ABORT_STOP 107035
+#define ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED 107036
+#define ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD 107038
+#define ACL_ERROR_RT_INSUFFICIENT_INPUT_ARRAY 107039
+#define ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC 107041
+#define ACL_ERROR_RT_SYMBOL_NOT_FOUND 107042
+#define ACL_ERROR_RT_INVALID_SYMBOL 107043
+
+/* 207xxx: this product, driver or machine has not got it, or has no more of it. */
+
+#define ACL_ERROR_RT_FEATURE_NOT_SUPPORT 207000
+#define ACL_ERROR_RT_MEMORY_ALLOCATION 207001
+#define ACL_ERROR_RT_MEMORY_FREE 207002
+#define ACL_ERROR_RT_NO_DEVICE 207004
+#define ACL_ERROR_RT_RESOURCE_ALLOC_FAIL 207005
+#define ACL_ERROR_RT_NO_PERMISSION 207006
+#define ACL_ERROR_RT_NO_STREAM_RESOURCE 207008
+#define ACL_ERROR_RT_OVER_LIMIT 207012
+#define ACL_ERROR_RT_DEVICE_OOM 207018
+#define ACL_ERROR_RT_TIMEOUT 207020
+
+/* 507xxx: it went wrong underneath, or is not finished yet. */
+
+#define ACL_ERROR_RT_INTERNAL_ERROR 507000
+#define ACL_ERROR_RT_STREAM_TASK_FULL 507002
+#define ACL_ERROR_RT_STREAM_NOT_COMPLETE 507004
+#define ACL_ERROR_RT_EVENT_NOT_COMPLETE 507006
+#define ACL_ERROR_RT_LOST_HEARTBEAT 507010
+#define ACL_ERROR_RT_REPORT_TIMEOUT 507012
+#define ACL_ERROR_RT_SYS_DMA 507013
+#define ACL_ERROR_RT_DEV_SETUP_ERROR 507033
+#define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046
+#define ACL_ERROR_RT_EVENT_SYNC_TIMEOUT 507047
+#define ACL_ERROR_RT_COPY_DATA 507052
+#define ACL_ERROR_RT_DEVICE_MEM_ERROR 507053
+#define ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR 507054
+#define ACL_ERROR_RT_LINK_ERROR 507056
+#define ACL_ERROR_RT_DRV_INTERNAL_ERROR 507899
+#define ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED 507903
+#define ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED 507910
+#define ACL_ERROR_HOST_MEMORY_NOT_REGISTERED 507911
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

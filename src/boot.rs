@@ -1,0 +1,164 @@
+//! What is done once in a process: when we are loaded, or by the first who needs us before that.
+
+use crate::{elf, libdl, names, settings, target, thread};
+use core::ops::Range;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+
+/// What we are in this process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Standing {
+    /// Not known: the boot is under way in another thread, or in the frame that we interrupted.
+    Unready,
+    /// We see and count.
+    Active,
+    /// We forward only, because the settings say so.
+    Off,
+    /// We forward only: another copy of the shim stands in front of us.
+    Passive,
+}
+
+const NEW: u8 = 0;
+const BUSY: u8 = 1;
+const DONE: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(NEW);
+static STANDING: AtomicU8 = AtomicU8::new(Standing::Unready as u8);
+/// The address of the TLS block of the thread that boots.
+static BOOTING: AtomicUsize = AtomicUsize::new(0);
+
+static OWN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+static EXPORTS: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
+static LIBDL_EXPORTS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
+/// One bit for each function whose first definition in this process is ours.
+static FIRST: AtomicU32 = AtomicU32::new(0);
+/// The same for the functions of libdl.
+static LIBDL_FIRST: AtomicU32 = AtomicU32::new(0);
+const _: () = assert!(names::COUNT <= 32);
+
+#[ctor::ctor(unsafe)]
+fn loaded() {
+    crate::errno::kept(|| {
+        standing();
+    });
+}
+
+/// What we are; boots if nobody has yet. Bounded: who comes while another boots waits 2 ms at most.
+pub fn standing() -> Standing {
+    if STATE.load(Ordering::Acquire) != DONE {
+        boot();
+    }
+    glance()
+}
+
+/// What we are as far as it is known; never boots.
+#[inline(always)]
+pub fn glance() -> Standing {
+    match STANDING.load(Ordering::Relaxed) {
+        1 => Standing::Active,
+        2 => Standing::Off,
+        3 => Standing::Passive,
+        _ => Standing::Unready,
+    }
+}
+
+#[cold]
+fn boot() {
+    let me = thread::current() as *const _ as usize;
+    if STATE.compare_exchange(NEW, BUSY, Ordering::Acquire, Ordering::Acquire).is_err() {
+        if BOOTING.load(Ordering::Relaxed) != me {
+            wait_until(|| STATE.load(Ordering::Acquire) == DONE);
+        }
+        return;
+    }
+    BOOTING.store(me, Ordering::Relaxed);
+    // A panic of ours must not print into the host's output; it is caught where it matters.
+    std::panic::set_hook(Box::new(|_| {}));
+    libdl::find();
+    learn_own();
+    // SAFETY: we are the one thread that boots.
+    unsafe { settings::read() };
+
+    let first = |name: &core::ffi::CStr| {
+        // SAFETY: a pseudo handle and a C string.
+        unsafe { libdl::dlsym(libdl::DEFAULT, name.as_ptr()) as usize }
+    };
+    let harness = first(c"aclshim_harness");
+    let standing = if harness != 0 && !is_own(harness) {
+        Standing::Passive
+    } else if settings::settings().mode == settings::MODE_OFF {
+        Standing::Off
+    } else {
+        Standing::Active
+    };
+    for (bit, name) in names::NAMES.iter().enumerate() {
+        FIRST.fetch_or(u32::from(is_own(first(name))) << bit, Ordering::Relaxed);
+    }
+    for (bit, (name, _)) in libdl::INTERPOSED.iter().enumerate() {
+        LIBDL_FIRST.fetch_or(u32::from(is_own(first(name))) << bit, Ordering::Relaxed);
+    }
+    STANDING.store(standing as u8, Ordering::Relaxed);
+    STATE.store(DONE, Ordering::Release);
+    target::warm();
+}
+
+fn learn_own() {
+    let Some(own) = elf::own() else { return };
+    OWN[0].store(own.span.start, Ordering::Relaxed);
+    OWN[1].store(own.span.end, Ordering::Relaxed);
+    // Our own table, not the address of our own function: that name may belong to another
+    // interposer in this process.
+    for (export, name) in EXPORTS.iter().zip(names::NAMES) {
+        export.store(own.defined(name).unwrap_or(0), Ordering::Relaxed);
+    }
+    for (export, (name, _)) in LIBDL_EXPORTS.iter().zip(&libdl::INTERPOSED) {
+        export.store(own.defined(name).unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+/// Where we are mapped.
+pub fn own_span() -> Range<usize> {
+    OWN[0].load(Ordering::Relaxed)..OWN[1].load(Ordering::Relaxed)
+}
+
+/// Whether an address is one of ours.
+pub fn is_own(address: usize) -> bool {
+    own_span().contains(&address)
+}
+
+/// The address of our export of a function of the table.
+pub fn export(function: usize) -> usize {
+    EXPORTS[function].load(Ordering::Relaxed)
+}
+
+/// The address of our export of a function of libdl.
+pub fn libdl_export(which: usize) -> usize {
+    LIBDL_EXPORTS[which].load(Ordering::Relaxed)
+}
+
+/// Whether our export is the first definition of a function of the table in this process.
+pub fn is_first(function: usize) -> bool {
+    FIRST.load(Ordering::Relaxed) >> function & 1 == 1
+}
+
+/// The same for a function of libdl.
+pub fn is_libdl_first(which: usize) -> bool {
+    LIBDL_FIRST.load(Ordering::Relaxed) >> which & 1 == 1
+}
+
+/// Waits 2 ms at most, without a lock, for what another thread is about to finish.
+pub fn wait_until(done: impl Fn() -> bool) {
+    let now = || {
+        // SAFETY: a value of ours.
+        unsafe {
+            let mut now = core::mem::zeroed::<libc::timespec>();
+            libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
+            now.tv_sec * 1_000_000_000 + now.tv_nsec
+        }
+    };
+    let end = now() + 2_000_000;
+    while !done() && now() < end {
+        // SAFETY: gives the processor to whoever we wait for.
+        unsafe { libc::sched_yield() };
+    }
+}

@@ -1,0 +1,316 @@
+//! Loaded objects, read from their ELF tables in memory.
+//!
+//! The loader's own functions cannot be used here: some of them are ours to the outside, and
+//! inside a `dl_iterate_phdr` callback none may be called at all (it would deadlock against a
+//! `dlclose`). Strings are compared by hand: under a sanitizer libc's string functions are not
+//! ready when the first lookups come.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ops::{ControlFlow, Range};
+use core::ptr;
+
+const DT_STRTAB: i64 = 5;
+const DT_SYMTAB: i64 = 6;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
+const DT_PLTRELSZ: i64 = 2;
+const DT_JMPREL: i64 = 23;
+const DT_GNU_HASH: i64 = 0x6fff_fef5;
+
+/// An entry of a dynamic section.
+#[repr(C)]
+struct Dyn {
+    tag: i64,
+    value: usize,
+}
+
+/// A symbol.
+#[repr(C)]
+pub struct Symbol {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: usize,
+    size: usize,
+}
+
+impl Symbol {
+    /// Whether the object that holds this symbol also holds what it names.
+    pub fn is_defined(&self) -> bool {
+        self.section != 0
+    }
+
+    /// Whether nothing may stand behind the name for ever.
+    pub fn is_weak(&self) -> bool {
+        self.info >> 4 == 2
+    }
+}
+
+/// A relocation.
+#[repr(C)]
+pub struct Relocation {
+    offset: usize,
+    info: u64,
+    addend: i64,
+}
+
+/// What a relocation writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A pointer in the table that calls go through, possibly not yet bound.
+    Call,
+    /// A pointer in the table or in data, bound when the object was loaded.
+    Data,
+}
+
+impl Relocation {
+    /// What is written, if it is the plain address of a symbol.
+    pub fn place(&self) -> Option<Place> {
+        #[cfg(target_arch = "x86_64")]
+        const TYPES: [u32; 3] = [7, 6, 1]; // JUMP_SLOT, GLOB_DAT, 64
+        #[cfg(target_arch = "aarch64")]
+        const TYPES: [u32; 3] = [1026, 1025, 257]; // JUMP_SLOT, GLOB_DAT, ABS64
+        let kind = self.info as u32;
+        match self.addend {
+            0 if kind == TYPES[0] => Some(Place::Call),
+            0 if kind == TYPES[1] || kind == TYPES[2] => Some(Place::Data),
+            _ => None,
+        }
+    }
+}
+
+/// A loaded object.
+pub struct Object {
+    base: usize,
+    strings: *const c_char,
+    symbols: *const Symbol,
+    gnu_hash: *const u32,
+    relocations: [(*const Relocation, usize); 2],
+    /// From its first to its last mapped byte; empty where that is not known.
+    pub span: Range<usize>,
+    /// What the loader made read-only after relocation.
+    pub relro: Range<usize>,
+}
+
+impl Object {
+    /// The object at `base` with its dynamic section.
+    ///
+    /// # Safety
+    /// Both belong to one object that stays loaded while the result is used.
+    unsafe fn new(base: usize, dynamic: *const c_void) -> Option<Self> {
+        let mut object = Self {
+            base,
+            strings: ptr::null(),
+            symbols: ptr::null(),
+            gnu_hash: ptr::null(),
+            relocations: [(ptr::null(), 0); 2],
+            span: 0..0,
+            relro: 0..0,
+        };
+        let mut entry = dynamic.cast::<Dyn>();
+        loop {
+            // SAFETY: a dynamic section ends with a zero tag, and we stop there.
+            let Dyn { tag, value } = unsafe { entry.read() };
+            // The loader replaces offsets by addresses, except in objects that it cannot write to.
+            let address = if value < base { base + value } else { value };
+            match tag {
+                0 => break,
+                DT_STRTAB => object.strings = address as _,
+                DT_SYMTAB => object.symbols = address as _,
+                DT_GNU_HASH => object.gnu_hash = address as _,
+                DT_RELA => object.relocations[0].0 = address as _,
+                DT_RELASZ => object.relocations[0].1 = value / size_of::<Relocation>(),
+                DT_JMPREL => object.relocations[1].0 = address as _,
+                DT_PLTRELSZ => object.relocations[1].1 = value / size_of::<Relocation>(),
+                _ => {}
+            }
+            // SAFETY: not the last entry.
+            entry = unsafe { entry.add(1) };
+        }
+        (!object.strings.is_null() && !object.symbols.is_null()).then_some(object)
+    }
+
+    /// The address of the function that this object defines as `name`.
+    pub fn defined(&self, name: &CStr) -> Option<usize> {
+        if self.gnu_hash.is_null() {
+            return None;
+        }
+        // SAFETY: the hash table, the symbols and the strings are those of a loaded object, laid
+        // out as the format says: four words of header, the filter, the buckets, the chains.
+        unsafe {
+            let [buckets, first, filter_words, _] = self.gnu_hash.cast::<[u32; 4]>().read();
+            if buckets == 0 {
+                return None;
+            }
+            let bucket_at = self.gnu_hash.add(4 + 2 * filter_words as usize);
+            let chain_at = bucket_at.add(buckets as usize);
+            let hash = gnu_hash(name);
+            let mut index = bucket_at.add((hash % buckets) as usize).read();
+            if index < first {
+                return None;
+            }
+            loop {
+                let chained = chain_at.add((index - first) as usize).read();
+                let symbol = &*self.symbols.add(index as usize);
+                let is_function = matches!(symbol.info & 0xf, 1 | 2 | 10); // object, function, indirect function
+                if chained | 1 == hash | 1
+                    && symbol.is_defined()
+                    && is_function
+                    && same(self.strings.add(symbol.name as usize), name)
+                {
+                    return Some(self.base + symbol.value);
+                }
+                if chained & 1 == 1 {
+                    return None;
+                }
+                index += 1;
+            }
+        }
+    }
+
+    /// Every relocation that writes the plain address of a symbol: where, how, the symbol and its name.
+    pub fn references(&self) -> impl Iterator<Item = (*mut usize, Place, &Symbol, *const c_char)> {
+        let tables = self.relocations.iter().filter(|(first, _)| !first.is_null());
+        tables.flat_map(|&(first, count)| (0..count).map(move |n| first.wrapping_add(n))).filter_map(|relocation| {
+            // SAFETY: within a relocation table of a loaded object, which names its own symbols.
+            unsafe {
+                let relocation = &*relocation;
+                let place = relocation.place()?;
+                let symbol = &*self.symbols.add((relocation.info >> 32) as usize);
+                let at = (self.base + relocation.offset) as *mut usize;
+                Some((at, place, symbol, self.strings.add(symbol.name as usize)))
+            }
+        })
+    }
+
+    /// A number that tells this object from every other that is loaded now.
+    pub fn identity(&self) -> usize {
+        self.symbols as usize
+    }
+}
+
+fn gnu_hash(name: &CStr) -> u32 {
+    name.to_bytes().iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
+}
+
+/// Whether the C string at `text` reads `name`. Volatile, so that no libc function is made of it.
+///
+/// # Safety
+/// `text` is a C string.
+pub unsafe fn same(text: *const c_char, name: &CStr) -> bool {
+    name.to_bytes_with_nul().iter().enumerate().all(|(at, &byte)| {
+        // SAFETY: all bytes before `at` were equal and none was the NUL, so the string goes on.
+        unsafe { text.add(at).read_volatile() as u8 == byte }
+    })
+}
+
+/// The loader's list of objects, as debuggers read it.
+#[repr(C)]
+struct RDebug {
+    version: c_int,
+    map: *const LinkMap,
+}
+
+#[repr(C)]
+struct LinkMap {
+    base: usize,
+    name: *const c_char,
+    dynamic: *const c_void,
+    next: *const LinkMap,
+}
+
+unsafe extern "C" {
+    static _r_debug: RDebug;
+    // Of ourselves, from the linker.
+    static __ehdr_start: libc::Elf64_Ehdr;
+}
+
+/// The first object of the loader's list that `wanted` accepts by its name, without a lock or a
+/// call. Only for objects that were there at the start and stay for good: the front of the list
+/// does not change.
+pub fn resident(wanted: impl Fn(*const c_char) -> bool) -> impl Iterator<Item = Object> {
+    // SAFETY: the loader fills the list before it runs anybody's code, and only ever appends to
+    // its front part's end.
+    let mut next = unsafe { _r_debug.map };
+    core::iter::from_fn(move || {
+        while !next.is_null() {
+            // SAFETY: an entry of the list.
+            let map = unsafe { &*next };
+            next = map.next;
+            if !map.name.is_null() && wanted(map.name) {
+                // SAFETY: the entry of a resident object names its base and dynamic section.
+                if let Some(object) = unsafe { Object::new(map.base, map.dynamic) } {
+                    return Some(object);
+                }
+            }
+        }
+        None
+    })
+}
+
+/// Ourselves.
+pub fn own() -> Option<Object> {
+    // SAFETY: the linker puts our own ELF header there, and the program headers behind it.
+    unsafe {
+        let header = &raw const __ehdr_start;
+        let headers = header.byte_add((*header).e_phoff as usize).cast::<libc::Elf64_Phdr>();
+        from_headers(header as usize, headers, (*header).e_phnum as usize)
+    }
+}
+
+/// # Safety
+/// The program headers of an object loaded at `base`.
+unsafe fn from_headers(base: usize, first: *const libc::Elf64_Phdr, count: usize) -> Option<Object> {
+    // SAFETY: the caller's promise.
+    let headers = unsafe { core::slice::from_raw_parts(first, count) };
+    let range = |header: &libc::Elf64_Phdr| {
+        let start = base + header.p_vaddr as usize;
+        start..start + header.p_memsz as usize
+    };
+    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
+    // SAFETY: the caller's promise.
+    let mut object = unsafe { Object::new(base, range(dynamic).start as _)? };
+    let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(range);
+    object.span = loaded().map(|r| r.start).min()?..loaded().map(|r| r.end).max()?;
+    object.relro = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO).map_or(0..0, range);
+    Some(object)
+}
+
+/// How many objects were ever loaded and unloaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Changes {
+    /// Loads.
+    pub adds: u64,
+    /// Unloads.
+    pub subs: u64,
+}
+
+/// Visits every loaded object under the loader's lock. `visit` must not call into libdl.
+pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>) {
+    type Visit<'a> = &'a mut dyn FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>;
+
+    unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+        // SAFETY: the loader hands over a valid description, and `data` as we gave it below.
+        let (info, visit) = unsafe { (&*info, &mut *data.cast::<Visit<'_>>()) };
+        let changes = Changes { adds: info.dlpi_adds, subs: info.dlpi_subs };
+        let mut object = || {
+            // SAFETY: the description of an object that the loader's lock keeps loaded.
+            unsafe { from_headers(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into()) }
+        };
+        visit(changes, &mut object).is_break().into()
+    }
+    let mut visit: Visit<'_> = &mut visit;
+    // SAFETY: the callback does not unwind, and `visit` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut visit).cast()) };
+}
+
+/// How often the set of loaded objects has changed.
+pub fn changes() -> Option<Changes> {
+    let mut answer = None;
+    each(|changes, _| {
+        answer = Some(changes);
+        ControlFlow::Break(())
+    });
+    answer
+}

@@ -1,0 +1,152 @@
+//! What our `dlsym` and `dlvsym` answer.
+//!
+//! Only names of the function table are answered by us, and only if the real lookup finds one:
+//! a program that probes for a function which this CANN lacks must still get NULL, and
+//! "undefined symbol" from `dlerror`. The last libdl call of every answer is one whose `dlerror`
+//! fits it: the tail jump, a successful lookup, or one that fails on that very name.
+
+use crate::boot::{self, Standing, is_own, standing};
+use crate::log::{self, Event};
+use crate::{errno, libdl, names, rebind, target};
+use core::ffi::{c_char, c_void};
+
+/// Let the real function answer.
+const PASS: usize = 0;
+/// Answer NULL.
+const NULL: usize = 1;
+
+/// Decides about `dlsym(handle, name)` asked from `caller`.
+pub unsafe extern "C" fn filter(handle: *mut c_void, name: *const c_char, caller: usize) -> usize {
+    // SAFETY: the caller's promise: a handle of the loader's and a C string.
+    decide(handle, name, caller, |handle| unsafe { libdl::dlsym(handle, name) as usize })
+}
+
+/// Decides about `dlvsym(handle, name, version)` asked from `caller`.
+pub unsafe extern "C" fn filter_versioned(
+    handle: *mut c_void,
+    name: *const c_char,
+    version: *const c_char,
+    caller: usize,
+) -> usize {
+    // SAFETY: the caller's promise: a handle of the loader's and C strings.
+    decide(handle, name, caller, |handle| unsafe { libdl::dlvsym(handle, name, version) as usize })
+}
+
+fn decide(handle: *mut c_void, name: *const c_char, caller: usize, find: impl Fn(*mut c_void) -> usize) -> usize {
+    libdl::find();
+    // Sanitizers and allocators look up what is behind them before anything else works.
+    if handle == libdl::NEXT || name.is_null() {
+        return PASS;
+    }
+    // SAFETY: not NULL, and the caller's promise that it is a C string.
+    let function = unsafe { names::function(name) };
+    errno::kept(|| {
+        let standing = standing();
+        if standing == Standing::Active {
+            rebind::refresh();
+        }
+        let (Some(function), Standing::Active | Standing::Off) = (function, standing) else { return PASS };
+        answer(function as usize, handle, caller, standing, find)
+    })
+    .unwrap_or(PASS)
+}
+
+fn answer(
+    function: usize,
+    handle: *mut c_void,
+    caller: usize,
+    standing: Standing,
+    find: impl Fn(*mut c_void) -> usize,
+) -> usize {
+    let found = find(handle);
+    let is_default = handle == libdl::DEFAULT;
+    match found {
+        0 => return PASS,
+        // Another interposer in front of us: what it does with the call is its business, and
+        // through it the call comes to us.
+        found if !is_own(found) && is_default => return PASS,
+        found if !is_own(found) => {
+            let answer = hand_out(function, found, standing);
+            find(handle);
+            return answer;
+        }
+        _ => {}
+    }
+    // Ours was found, in the global scope. It is the truth if there is a real one behind it.
+    if target::in_scope(function).is_some() {
+        return PASS;
+    }
+    // Or if the caller could see one in a scope of its own.
+    if is_default && let Some(found) = visible_from(caller, function) {
+        let answer = hand_out(function, found, standing);
+        target::forget_dlerror();
+        return answer;
+    }
+    undefined(function)
+}
+
+fn hand_out(function: usize, found: usize, standing: Standing) -> usize {
+    if standing == Standing::Off {
+        return found;
+    }
+    // So that the export is known to lead there, if it does.
+    if target::known(function, 0).is_none() && target::in_scope(function) == Some(found) {
+        target::keep(function, found);
+    }
+    target::pin(found);
+    target::entry_for(function, found).unwrap_or_else(|| {
+        let name = names::NAMES[function].to_str().unwrap_or_default();
+        log::line(
+            Event::Bypassed,
+            name,
+            format_args!("more than {} libraries define {name}; calls to this one are not seen", target::PRIVATE),
+        );
+        PASS
+    })
+}
+
+/// What `dlsym(RTLD_DEFAULT)` would find from `caller` beyond the global scope: in its own object
+/// and what that needs; failing that, in the vendor's library, if the caller is not the program
+/// itself (the object that opened it may have brought the library into its scope).
+fn visible_from(caller: usize, function: usize) -> Option<usize> {
+    let file = libdl::file_of(caller)?;
+    // SAFETY: the loader's own name of a loaded object; the handle is given back.
+    unsafe {
+        let handle = libc::dlopen(file, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if handle.is_null() {
+            return None; // the program itself
+        }
+        let found = libdl::dlsym(handle, names::NAMES[function].as_ptr()) as usize;
+        libc::dlclose(handle);
+        Some(found).filter(|&found| found != 0 && !is_own(found)).or_else(|| target::in_vendor(function))
+    }
+}
+
+/// NULL, with the `dlerror` of a lookup that failed on this name.
+fn undefined(function: usize) -> usize {
+    // SAFETY: C strings; libc is always loaded and has none of these functions.
+    unsafe {
+        let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if !libc.is_null() {
+            libc::dlclose(libc);
+            libdl::dlsym(libc, names::NAMES[function].as_ptr());
+        }
+    }
+    NULL
+}
+
+/// For the start of one of our entries the address of the real function, else the same address.
+pub fn truth(address: usize) -> usize {
+    errno::kept(|| {
+        if standing() == Standing::Unready || !is_own(address) {
+            return address;
+        }
+        let libdl = (0..libdl::INTERPOSED.len()).find(|&which| boot::libdl_export(which) == address);
+        let real = match libdl {
+            Some(which) => Some(libdl::INTERPOSED[which].1.load(core::sync::atomic::Ordering::Relaxed)),
+            None => target::behind(address),
+        };
+        real.filter(|&real| real != 0).unwrap_or(address)
+    })
+    .unwrap_or(address)
+}

@@ -1,0 +1,29 @@
+//! The table's names for C, and the search for one of them.
+
+use aclshim_facts::Function;
+use core::ffi::{CStr, c_char};
+
+macro_rules! c_names {
+    ($(#[$doc:meta] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr;)*) => {
+        /// The name of each function, in the order of the table.
+        pub static NAMES: [&CStr; COUNT] = [$(
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name holds no NUL"), // while compiling
+            }
+        ),*];
+    };
+}
+
+/// How many functions there are.
+pub const COUNT: usize = Function::ALL.len();
+aclshim_facts::api!(c_names);
+
+/// The function that the C string at `name` names.
+///
+/// # Safety
+/// `name` is a C string.
+pub unsafe fn function(name: *const c_char) -> Option<Function> {
+    // SAFETY: the caller's promise, passed on unchanged.
+    Function::ALL.iter().copied().find(|&function| unsafe { crate::elf::same(name, NAMES[function as usize]) })
+}

@@ -1,0 +1,186 @@
+//! Objects that were opened with RTLD_DEEPBIND and so bound past us: their pointers are redirected.
+//!
+//! Looked for when the set of loaded objects has changed, by our `dlsym` and by each thread's
+//! first copy. Under the loader's lock nothing of libdl may be called (a `dlclose` in another
+//! thread would wait for us and we for it): everything that has to be known is known before.
+
+use crate::boot::{self, is_own};
+use crate::elf::{self, Changes, Object, Place};
+use crate::settings::{DEEPBIND_FIX, settings};
+use crate::{libdl, maps, names, target};
+use core::ffi::c_char;
+use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The changes that were looked at.
+static ADDS: AtomicU64 = AtomicU64::new(0);
+static SUBS: AtomicU64 = AtomicU64::new(0);
+
+/// The objects that need not be looked at again, in a table by their identity. What does not
+/// find room is looked at each time.
+static SEEN: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
+
+/// Redirects what has come since the last time.
+pub fn refresh() {
+    if settings().deepbind != DEEPBIND_FIX {
+        return;
+    }
+    let looked_at =
+        |changes: Changes| changes.adds == ADDS.load(Ordering::Acquire) && changes.subs == SUBS.load(Ordering::Acquire);
+    if elf::changes().is_none_or(looked_at) {
+        return;
+    }
+    // Callbacks run under the loader's lock, so that this is one scan at a time.
+    let mut all_bound = true;
+    let mut latest = None;
+    let mut found = [0; 16];
+    elf::each(|changes, object| {
+        if latest.is_none() && changes.subs != SUBS.load(Ordering::Relaxed) {
+            // An identity may have come back with another object.
+            SEEN.iter().for_each(|seen| seen.store(0, Ordering::Relaxed));
+        }
+        latest = Some(changes);
+        let Some(object) = object() else { return ControlFlow::Continue(()) };
+        if !is_seen(&object) && !is_own(object.identity()) {
+            match redirect(&object, &mut found) {
+                Binding::Done => mark_seen(&object),
+                Binding::UnderWay => all_bound = false,
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    found.iter().filter(|&&target| target != 0).for_each(|&target| target::pin(target));
+    if let Some(changes) = latest.filter(|_| all_bound) {
+        ADDS.store(changes.adds, Ordering::Release);
+        SUBS.store(changes.subs, Ordering::Release);
+    }
+}
+
+fn probe(object: &Object) -> impl Iterator<Item = &'static AtomicUsize> {
+    let start = (object.identity() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+    (0..8).map(move |step| &SEEN[(start + step) % SEEN.len()])
+}
+
+fn is_seen(object: &Object) -> bool {
+    probe(object).any(|seen| seen.load(Ordering::Relaxed) == object.identity())
+}
+
+fn mark_seen(object: &Object) {
+    let free = probe(object).find(|seen| seen.load(Ordering::Relaxed) == 0);
+    free.inspect(|seen| seen.store(object.identity(), Ordering::Relaxed));
+}
+
+/// How far the loader is with an object.
+#[derive(PartialEq, Eq)]
+enum Binding {
+    /// Everything that concerns us is bound.
+    Done,
+    /// Another thread is loading it; come again.
+    UnderWay,
+}
+
+fn redirect(object: &Object, found: &mut [usize]) -> Binding {
+    let mut binding = Binding::Done;
+    for (at, place, symbol, name) in object.references() {
+        // What an object defines itself it may call as it likes.
+        if symbol.is_defined() {
+            continue;
+        }
+        // SAFETY: a symbol's name in a loaded object is a C string.
+        let Some(wanted) = (unsafe { wanted(name) }) else { continue };
+        // SAFETY: a relocated word of a loaded object, which the loader's lock keeps loaded.
+        let value = unsafe { at.read_volatile() };
+        let state = match value {
+            0 if symbol.is_weak() => continue,
+            0 => State::Unbound,
+            value if is_own(value) => continue,
+            value if object.span.contains(&value) && place == Place::Call => State::Lazy,
+            // An offset that was not made an address yet.
+            value if value < object.span.start && value < 1 << 32 && object.span.start > 1 << 32 => State::Unbound,
+            value => State::Bound(value),
+        };
+        if state == State::Unbound {
+            binding = Binding::UnderWay;
+        } else if let Some(instead) = wanted.instead(state, found) {
+            write(object, at, instead);
+        }
+    }
+    binding
+}
+
+/// What stands in a pointer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing yet: the object is being loaded.
+    Unbound,
+    /// The way to the loader, which binds it with the first call.
+    Lazy,
+    /// A function.
+    Bound(usize),
+}
+
+/// A name that is ours to answer for.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Copy(usize),
+    Libdl(usize),
+}
+
+/// # Safety
+/// `name` is a C string.
+unsafe fn wanted(name: *const c_char) -> Option<Wanted> {
+    // SAFETY: the caller's promise, passed on unchanged.
+    unsafe {
+        match name.read() as u8 {
+            b'a' => names::function(name).map(|function| Wanted::Copy(function as usize)),
+            b'd' => libdl::INTERPOSED.iter().position(|(known, _)| elf::same(name, known)).map(Wanted::Libdl),
+            _ => None,
+        }
+    }
+}
+
+impl Wanted {
+    /// What to put there instead. A lazy pointer gets what the loader would find in the global
+    /// scope, if that is us; a bound one is redirected if it leads past us to the real function.
+    fn instead(self, state: State, found: &mut [usize]) -> Option<usize> {
+        let (export, is_first) = match self {
+            Wanted::Copy(function) => (boot::export(function), boot::is_first(function)),
+            Wanted::Libdl(which) => (boot::libdl_export(which), boot::is_libdl_first(which)),
+        };
+        match (self, state) {
+            _ if export == 0 || !is_first => None,
+            (_, State::Lazy) => Some(export),
+            (Wanted::Libdl(which), State::Bound(value)) => {
+                (value == libdl::INTERPOSED[which].1.load(Ordering::Relaxed)).then_some(export)
+            }
+            (Wanted::Copy(function), State::Bound(value)) => {
+                if let Some(free) = found.iter_mut().find(|target| **target == 0 || **target == value) {
+                    *free = value;
+                }
+                target::entry_for(function, value)
+            }
+            (_, State::Unbound) => None,
+        }
+    }
+}
+
+/// Writes a pointer of an object, also where the loader has made it read-only, and then puts the
+/// protection back. While another thread still loads the object its page is writable and stays so.
+fn write(object: &Object, at: *mut usize, value: usize) {
+    // SAFETY: asks the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let start = at as usize & !(page - 1);
+    // The loader protects whole pages only: up to the last one that the range fills.
+    let may_be_guarded = (object.relro.start & !(page - 1)..object.relro.end & !(page - 1)).contains(&start);
+    // SAFETY: a pointer-sized word of a loaded object that its own relocation names.
+    unsafe {
+        let is_guarded = may_be_guarded && !maps::is_writable(start);
+        if may_be_guarded && libc::mprotect(start as _, page, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+            return;
+        }
+        (*at.cast::<AtomicUsize>()).store(value, Ordering::Release);
+        if is_guarded {
+            libc::mprotect(start as _, page, libc::PROT_READ);
+        }
+    }
+}

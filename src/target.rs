@@ -1,0 +1,212 @@
+//! Where calls go: the real functions, found once and kept.
+//!
+//! Each function has one slot for its exported entry (the next in line behind us) and a few for
+//! private entries, each bound to what one handle of the host's holds.
+
+use crate::boot::{self, is_own};
+use crate::entry::ENTRIES;
+use crate::log::{self, Event};
+use crate::names::{COUNT, NAMES};
+use crate::settings::{PATH, environment, settings};
+use crate::{elf, errno, libdl};
+use aclshim_facts::Function;
+use aclshim_facts::abi::aclError;
+use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+use aclshim_trace::text::Text;
+use core::ffi::{CStr, c_void};
+use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// How many private entries a function has: so many different libraries can be told apart.
+pub const PRIVATE: usize = 4;
+
+static TARGETS: [[AtomicUsize; 1 + PRIVATE]; COUNT] = [const { [const { AtomicUsize::new(0) }; 1 + PRIVATE] }; COUNT];
+
+/// The real function behind an entry; never 0.
+#[inline(always)]
+pub fn of(function: Function, slot: usize) -> usize {
+    match TARGETS[function as usize][slot].load(Ordering::Acquire) {
+        0 => resolve(function),
+        known => known,
+    }
+}
+
+/// The real function behind an entry as far as it is known.
+pub fn known(function: usize, slot: usize) -> Option<usize> {
+    Some(TARGETS[function][slot].load(Ordering::Acquire)).filter(|&target| target != 0)
+}
+
+/// What a call answers that nobody can serve.
+extern "C-unwind" fn unavailable() -> aclError {
+    ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+}
+
+/// Finds the next in line for an exported entry, loading the vendor's library if it must.
+#[cold]
+#[inline(never)]
+extern "C" fn resolve(function: Function) -> usize {
+    let found = errno::kept(|| {
+        boot::standing();
+        let index = function as usize;
+        let found = next_in_line(index).or_else(|| load(index));
+        match found {
+            Some(target) => keep(index, target),
+            None => say_unavailable(index),
+        }
+        forget_dlerror();
+        found
+    });
+    // Not kept when nothing was found: a library may still come.
+    found.flatten().unwrap_or(unavailable as *const () as usize)
+}
+
+/// Makes `target` the next in line for good.
+pub fn keep(function: usize, target: usize) {
+    pin(target);
+    TARGETS[function][0].store(target, Ordering::Release);
+}
+
+fn say_unavailable(function: usize) {
+    static SAID: AtomicU32 = AtomicU32::new(0);
+    if SAID.fetch_or(1 << function, Ordering::Relaxed) >> function & 1 == 0 {
+        let name = NAMES[function].to_str().unwrap_or_default();
+        log::line(
+            Event::Unavailable,
+            name,
+            format_args!(
+                "{name} was called, but no real library has it: the call returned \
+                 {ACL_ERROR_RT_FEATURE_NOT_SUPPORT}. If one does, name its path in ACLSHIM_REAL."
+            ),
+        );
+    }
+}
+
+/// Finds the targets of all exported entries ahead of the first call, if the vendor's library is
+/// loaded already. A process that has nothing to do with it pays one look into its objects.
+pub fn warm() {
+    let here = elf::resident(|_| true)
+        .any(|object| object.defined(NAMES[Function::aclrtMemcpy as usize]).is_some_and(|address| !is_own(address)));
+    if here {
+        for function in 0..COUNT {
+            if let Some(target) = in_scope(function) {
+                keep(function, target);
+            }
+        }
+        forget_dlerror();
+    }
+}
+
+/// A real function: there, and not one of ours.
+fn real(address: *mut c_void) -> Option<usize> {
+    Some(address as usize).filter(|&address| address != 0 && !is_own(address))
+}
+
+/// The next in line behind us without loading anything.
+fn next_in_line(function: usize) -> Option<usize> {
+    named_by_setting(function)
+        .or_else(|| in_scope(function))
+        .or_else(|| in_vendor(function))
+        .or_else(|| in_any_object(function))
+}
+
+fn named_by_setting(function: usize) -> Option<usize> {
+    let path = settings().real.as_c_str();
+    if path.is_empty() { None } else { in_library(path, libc::RTLD_NOW | libc::RTLD_NODELETE, function) }
+}
+
+/// The next definition in the scope that we were loaded into.
+pub fn in_scope(function: usize) -> Option<usize> {
+    // SAFETY: a pseudo handle and a C string. Asked from here, it means "behind the shim".
+    real(unsafe { libdl::dlsym(libdl::NEXT, NAMES[function].as_ptr()) })
+}
+
+const VENDOR: [&CStr; 2] = [c"libascendcl.so", c"libacl_rt.so"];
+
+/// The vendor's library if it is loaded, in whatever scope: what a plugin opened with RTLD_LOCAL
+/// brought in is invisible to RTLD_NEXT.
+pub fn in_vendor(function: usize) -> Option<usize> {
+    VENDOR.iter().find_map(|name| in_library(name, libc::RTLD_NOW | libc::RTLD_NOLOAD, function))
+}
+
+/// Any loaded object that defines the function, under whatever name it goes.
+fn in_any_object(function: usize) -> Option<usize> {
+    let mut found = None;
+    elf::each(|_, object| {
+        let address = object().and_then(|object| object.defined(NAMES[function]));
+        found = address.filter(|&address| !is_own(address));
+        if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found
+}
+
+/// Loads the vendor's library from where it is installed, or from wherever the loader finds it.
+fn load(function: usize) -> Option<usize> {
+    let flags = libc::RTLD_NOW | libc::RTLD_NODELETE;
+    let installed = environment("ASCEND_HOME_PATH").and_then(|home| {
+        VENDOR.iter().find_map(|name| {
+            let mut path = Text::<PATH>::new();
+            path.push(home).push(b"/lib64/").push(name.to_bytes());
+            in_library(path.as_c_str(), flags, function)
+        })
+    });
+    installed.or_else(|| VENDOR.iter().find_map(|name| in_library(name, flags, function)))
+}
+
+fn in_library(path: &CStr, flags: i32, function: usize) -> Option<usize> {
+    // SAFETY: C strings; the handle is asked for what it may hold and given back. Where something
+    // was found the library is pinned before anybody calls it.
+    unsafe {
+        let handle = libc::dlopen(path.as_ptr(), flags);
+        if handle.is_null() {
+            return None;
+        }
+        let found = real(libdl::dlsym(handle, NAMES[function].as_ptr()));
+        found.inspect(|&target| pin(target));
+        libc::dlclose(handle);
+        found
+    }
+}
+
+/// Keeps the library that holds `target` loaded for good: its address is in our tables now.
+pub fn pin(target: usize) {
+    if let Some(file) = libdl::file_of(target) {
+        // SAFETY: the loader's own name of a loaded object.
+        unsafe { libc::dlopen(file, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
+    }
+}
+
+/// Our failed lookups are not the host's: it must not find their message.
+pub fn forget_dlerror() {
+    // SAFETY: reads and clears the calling thread's own state.
+    unsafe { libc::dlerror() };
+}
+
+/// The address to hand out for `target`, which a handle of the host's holds: our export if that
+/// forwards there anyway and no other interposer owns the name (a program may compare the
+/// pointers), else a private entry. `None` if all are taken by other libraries.
+pub fn entry_for(function: usize, target: usize) -> Option<usize> {
+    if boot::is_first(function) && known(function, 0) == Some(target) {
+        return Some(boot::export(function));
+    }
+    let slots = &TARGETS[function][1..];
+    let slot = slots.iter().position(|slot| {
+        slot.compare_exchange(0, target, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            || slot.load(Ordering::Acquire) == target
+    });
+    slot.map(|slot| ENTRIES[function][slot].address())
+}
+
+/// The real function behind one of our entries, if `address` is the start of one.
+pub fn behind(address: usize) -> Option<usize> {
+    (0..COUNT).find_map(|function| {
+        if address == boot::export(function) {
+            return known(function, 0).or_else(|| {
+                let found = next_in_line(function);
+                forget_dlerror();
+                found
+            });
+        }
+        let slot = ENTRIES[function].iter().position(|entry| entry.address() == address)?;
+        known(function, slot + 1)
+    })
+}

@@ -1,0 +1,310 @@
+//! What every test needs: the built things, host programs, and a way to run them as a user would.
+#![allow(dead_code)] // each test file uses its own part
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The project's folder.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A path under `target/`, with everything built: the same artefacts that a user gets.
+pub fn target(path: &str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        // Cargo sets variables for a test that would make the inner build look stale.
+        let mut make = Command::new("make");
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy().into_owned();
+            if text.starts_with("CARGO_PKG") || text.starts_with("MAKE") || text == "MFLAGS" || text == "LD_LIBRARY_PATH" {
+                make.env_remove(name);
+            }
+        }
+        let built = make.args(["--silent", "build"]).current_dir(root()).stdin(Stdio::null()).output().expect("make");
+        assert!(built.status.success(), "make build: {}", String::from_utf8_lossy(&built.stderr));
+    });
+    root().join("target").join(path)
+}
+
+/// The shim.
+pub fn shim() -> PathBuf {
+    target("release/libaclshim.so")
+}
+
+/// The command.
+pub fn aclshim() -> Command {
+    Command::new(target("release/aclshim"))
+}
+
+/// The folder of the simulated device.
+pub fn sim() -> PathBuf {
+    target("sim")
+}
+
+/// An empty folder of this test's own, under `target/`.
+pub fn scratch(name: &str) -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = root().join("target/tests").join(format!("{name}-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a scratch folder");
+    folder
+}
+
+/// Compiles `tests/<source>` as a program linked to the simulated device.
+pub fn host(source: &str) -> PathBuf {
+    Build::new(source).link("ascendcl").program()
+}
+
+/// How a C or C++ file of `tests/` is compiled.
+pub struct Build {
+    source: PathBuf,
+    name: String,
+    arguments: Vec<OsString>,
+}
+
+impl Build {
+    /// `tests/<source>`.
+    pub fn new(source: &str) -> Self {
+        let name = source.replace(['/', '.'], "_");
+        Self { source: root().join("tests").join(source), name, arguments: Vec::new() }
+    }
+
+    /// One more argument of the compiler; part of the output's name, so that variants do not meet.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        let shown = argument.as_ref().to_string_lossy();
+        let shown: String = shown.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        self.name = format!("{}_{}", self.name, shown.trim_matches('_'));
+        if self.name.len() > 200 {
+            self.name = self.name[..200].into();
+        }
+        self.arguments.push(argument.as_ref().into());
+        self
+    }
+
+    /// Links a library of the simulated device, or of `target/release`.
+    pub fn link(self, library: &str) -> Self {
+        self.arg(format!("-l{library}"))
+    }
+
+    /// As a program.
+    pub fn program(self) -> PathBuf {
+        let name = self.name.clone();
+        self.compile(&[], &name)
+    }
+
+    /// As a shared library called `lib<name>.so`, in a folder of its own.
+    pub fn library(self, name: &str) -> PathBuf {
+        let file = format!("{}.d/lib{name}.so", self.name);
+        let soname = format!("-Wl,-soname,lib{name}.so");
+        self.compile(&["-shared", "-fPIC", &soname], &file)
+    }
+
+    fn compile(self, extra: &[&str], file: &str) -> PathBuf {
+        let output = target("tests/built").join(file);
+        fs::create_dir_all(output.parent().unwrap()).unwrap();
+        let is_cpp = self.source.extension() == Some("cpp".as_ref());
+        let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
+        // Made beside its place and moved there: two tests may want the same program at once.
+        let unfinished = output.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
+        let result = Command::new(compiler)
+            .args([standard, "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--no-as-needed", "-o"])
+            .arg(&unfinished)
+            .args(extra)
+            .arg(&self.source)
+            .arg("-I")
+            .arg(root().join("include"))
+            .arg("-L")
+            .arg(sim())
+            .arg("-L")
+            .arg(target("release"))
+            .args(&self.arguments)
+            .args(["-ldl", "-lpthread"])
+            .output()
+            .unwrap_or_else(|error| panic!("{compiler}: {error}"));
+        assert!(result.status.success(), "{}: {}", self.source.display(), String::from_utf8_lossy(&result.stderr));
+        fs::rename(unfinished, &output).unwrap();
+        output
+    }
+}
+
+/// One run of a program.
+pub struct Run {
+    command: Command,
+    preload: Vec<PathBuf>,
+    library_path: Vec<PathBuf>,
+    scratch: PathBuf,
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Output {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it printed as errors.
+    pub stderr: String,
+    /// The folder that was its `ACLSHIM_DIR` and `ACLSHIM_RING_DIR`.
+    pub scratch: PathBuf,
+}
+
+impl Run {
+    /// A program, with an environment that holds nothing of ours.
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        let program = program.as_ref();
+        let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
+        let scratch = scratch(&name[..name.len().min(60)]);
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if ["ACLSHIM_", "ASCEND", "LD_", "CARGO_", "RUST_"].iter().any(|ours| text.starts_with(ours)) {
+                command.env_remove(name);
+            }
+        }
+        command.current_dir(&scratch).stdin(Stdio::null());
+        // A hidden folder for the ring: the program's own view of its working directory stays clean.
+        command.env("ACLSHIM_RING_DIR", &scratch).env("ACLSHIM_DIR", scratch.join("out"));
+        Self { command, preload: Vec::new(), library_path: Vec::new(), scratch }
+    }
+
+    /// An argument.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// A variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// One more library in front.
+    pub fn preload(mut self, library: impl Into<PathBuf>) -> Self {
+        self.preload.push(library.into());
+        self
+    }
+
+    /// With the shim preloaded.
+    pub fn shim(self) -> Self {
+        let shim = shim();
+        self.preload(shim)
+    }
+
+    /// One more folder for the loader.
+    pub fn library_path(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.library_path.push(folder.into());
+        self
+    }
+
+    /// With the simulated device.
+    pub fn sim(self) -> Self {
+        let sim = sim();
+        self.library_path(sim)
+    }
+
+    /// Starts it and leaves it running.
+    pub fn spawn(mut self) -> (std::process::Child, PathBuf) {
+        self.prepare();
+        let child = self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a program that starts");
+        (child, self.scratch)
+    }
+
+    /// Runs it to its end.
+    pub fn run(mut self) -> Output {
+        self.prepare();
+        let output = self.command.output().unwrap_or_else(|error| panic!("{:?}: {error}", self.command));
+        Output {
+            status: output.status,
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            scratch: self.scratch,
+        }
+    }
+
+    fn prepare(&mut self) {
+        let joined = |paths: &[PathBuf]| std::env::join_paths(paths).expect("paths without a colon");
+        if !self.preload.is_empty() {
+            self.command.env("LD_PRELOAD", joined(&self.preload));
+        }
+        if !self.library_path.is_empty() {
+            self.command.env("LD_LIBRARY_PATH", joined(&self.library_path));
+        }
+    }
+}
+
+impl Output {
+    /// Fails with everything that was printed unless the program ended with 0.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert!(self.status.success(), "{:?}\n{}\n{}", self.status, self.stdout, self.stderr);
+        self
+    }
+
+    /// Exit code or signal, output and errors: what must be the same with and without the shim.
+    pub fn seen(&self) -> (Option<i32>, Option<i32>, &str, &str) {
+        (self.status.code(), self.status.signal(), &self.stdout, &self.stderr)
+    }
+
+    /// What `aclshim stat --json` says of this run.
+    #[track_caller]
+    pub fn stat(&self) -> Stat {
+        let output = aclshim()
+            .env("ACLSHIM_RING_DIR", &self.scratch)
+            .args(["stat", "--json"])
+            .arg(self.scratch.join("out"))
+            .output()
+            .expect("aclshim stat");
+        assert!(output.status.success(), "aclshim stat: {}", String::from_utf8_lossy(&output.stderr));
+        Stat(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+    }
+
+    /// The lines of the shim's log.
+    pub fn log(&self) -> Vec<serde_json::Value> {
+        let files = fs::read_dir(self.scratch.join("out")).into_iter().flatten().flatten();
+        let logs = files.map(|file| file.path()).filter(|path| path.extension() == Some("jsonl".as_ref()));
+        let text: String = logs.map(|path| fs::read_to_string(path).unwrap()).collect();
+        text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
+    }
+}
+
+/// The answer of `aclshim stat --json`.
+#[derive(Debug)]
+pub struct Stat(pub serde_json::Value);
+
+impl Stat {
+    /// A total.
+    #[track_caller]
+    pub fn total(&self, key: &str) -> u64 {
+        self.0[key].as_u64().unwrap_or_else(|| panic!("no number {key} in {}", self.0))
+    }
+
+    /// Calls by function.
+    pub fn calls(&self) -> BTreeMap<String, u64> {
+        let functions = self.0["functions"].as_object().expect("an object");
+        functions.iter().map(|(name, of)| (name.clone(), of["calls"].as_u64().expect("a number"))).collect()
+    }
+}
+
+/// Whether a command can be had. Where not, the test is skipped by name; in CI that is a failure.
+#[track_caller]
+pub fn has(tool: &str, test: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$0\"", tool]).stdout(Stdio::null()).status();
+    let found = found.is_ok_and(|status| status.success());
+    if !found {
+        assert!(std::env::var_os("CI").is_none(), "{test}: {tool} is missing, and in CI nothing is skipped");
+        eprintln!("SKIPPED {test}: needs {tool}");
+        let list = root().join("target/skipped.txt");
+        let mut lines = fs::read_to_string(&list).unwrap_or_default();
+        lines.push_str(&format!("{test}: needs {tool}\n"));
+        let _ = fs::write(list, lines);
+    }
+    found
+}
