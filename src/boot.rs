@@ -72,6 +72,14 @@ fn boot() {
         return;
     }
     BOOTING.store(me, Ordering::Relaxed);
+    // If we cannot even begin, we forward.
+    let standing = crate::errno::kept(prepare).unwrap_or(Standing::Off);
+    STANDING.store(standing as u8, Ordering::Relaxed);
+    STATE.store(DONE, Ordering::Release);
+    crate::errno::kept(target::warm_at_start);
+}
+
+fn prepare() -> Standing {
     // A panic of ours must not print into the host's output; it is caught where it matters.
     std::panic::set_hook(Box::new(|_| {}));
     libdl::find();
@@ -97,9 +105,7 @@ fn boot() {
     for (bit, (name, _)) in libdl::INTERPOSED.iter().enumerate() {
         LIBDL_FIRST.fetch_or(u32::from(is_own(first(name))) << bit, Ordering::Relaxed);
     }
-    STANDING.store(standing as u8, Ordering::Relaxed);
-    STATE.store(DONE, Ordering::Release);
-    target::warm();
+    standing
 }
 
 fn learn_own() {

@@ -32,7 +32,8 @@ pub const NEXT: *mut c_void = -1isize as *mut c_void;
 /// Finds the real functions. May be called by anybody at any time, also before our constructor;
 /// all callers find the same.
 pub fn find() {
-    if INTERPOSED.iter().all(|(_, real)| real.load(Ordering::Relaxed) != 0) {
+    let all_found = || INTERPOSED.iter().all(|(_, real)| real.load(Ordering::Relaxed) != 0);
+    if all_found() {
         return;
     }
     // Since glibc 2.34 all of them are in libc, before that in libdl.
@@ -41,6 +42,10 @@ pub fn find() {
             if let Some(address) = object.defined(name) {
                 real.store(address, Ordering::Relaxed);
             }
+        }
+        // No further than needed: the tail of the list may change under us.
+        if all_found() {
+            return;
         }
     }
 }

@@ -43,9 +43,10 @@ impl Lines {
 /// What a line says of `address`, if it is about it.
 fn writable(line: &[u8], address: usize) -> Option<bool> {
     let mut words = line.split(|&byte| byte == b' ');
-    let mut bounds = words.next()?.split(|&byte| byte == b'-').map(|digits| {
-        core::str::from_utf8(digits).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok())
-    });
+    let mut bounds = words
+        .next()?
+        .split(|&byte| byte == b'-')
+        .map(|digits| core::str::from_utf8(digits).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok()));
     let (start, end) = (bounds.next()??, bounds.next()??);
     let permissions = words.next()?;
     (start..end).contains(&address).then(|| permissions.get(1) == Some(&b'w'))

@@ -32,6 +32,7 @@ pub fn refresh() {
     }
     // Callbacks run under the loader's lock, so that this is one scan at a time.
     let mut all_bound = true;
+    let mut vendor_came = false;
     let mut latest = None;
     let mut found = [0; 16];
     elf::each(|changes, object| {
@@ -42,6 +43,7 @@ pub fn refresh() {
         latest = Some(changes);
         let Some(object) = object() else { return ControlFlow::Continue(()) };
         if !is_seen(&object) && !is_own(object.identity()) {
+            vendor_came |= target::is_vendor(&object);
             match redirect(&object, &mut found) {
                 Binding::Done => mark_seen(&object),
                 Binding::UnderWay => all_bound = false,
@@ -49,6 +51,9 @@ pub fn refresh() {
         }
         ControlFlow::Continue(())
     });
+    if vendor_came {
+        target::warm();
+    }
     found.iter().filter(|&&target| target != 0).for_each(|&target| target::pin(target));
     if let Some(changes) = latest.filter(|_| all_bound) {
         ADDS.store(changes.adds, Ordering::Release);

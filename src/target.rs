@@ -4,11 +4,12 @@
 //! private entries, each bound to what one handle of the host's holds.
 
 use crate::boot::{self, is_own};
+use crate::elf::{self, Object};
 use crate::entry::ENTRIES;
 use crate::log::{self, Event};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{PATH, environment, settings};
-use crate::{elf, errno, libdl};
+use crate::{errno, libdl};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
@@ -81,19 +82,28 @@ fn say_unavailable(function: usize) {
     }
 }
 
-/// Finds the targets of all exported entries ahead of the first call, if the vendor's library is
-/// loaded already. A process that has nothing to do with it pays one look into its objects.
-pub fn warm() {
-    let here = elf::resident(|_| true)
-        .any(|object| object.defined(NAMES[Function::aclrtMemcpy as usize]).is_some_and(|address| !is_own(address)));
-    if here {
-        for function in 0..COUNT {
-            if let Some(target) = in_scope(function) {
-                keep(function, target);
-            }
-        }
-        forget_dlerror();
+/// Warms up if the vendor's library was loaded before us. A process that has nothing to do with
+/// it pays one look into its objects.
+pub fn warm_at_start() {
+    if elf::resident(|_| true).any(|object| is_vendor(&object)) {
+        warm();
     }
+}
+
+/// Whether an object brings the vendor's functions.
+pub fn is_vendor(object: &Object) -> bool {
+    object.defined(NAMES[Function::aclrtMemcpy as usize]).is_some_and(|address| !is_own(address))
+}
+
+/// Finds the targets of the exported entries ahead of the first call, which may come in a signal
+/// handler, or while another thread holds the loader's lock and waits for the caller.
+pub fn warm() {
+    for function in (0..COUNT).filter(|&function| known(function, 0).is_none()) {
+        if let Some(target) = next_in_line(function) {
+            keep(function, target);
+        }
+    }
+    forget_dlerror();
 }
 
 /// A real function: there, and not one of ours.
@@ -128,12 +138,18 @@ pub fn in_vendor(function: usize) -> Option<usize> {
     VENDOR.iter().find_map(|name| in_library(name, libc::RTLD_NOW | libc::RTLD_NOLOAD, function))
 }
 
-/// Any loaded object that defines the function, under whatever name it goes.
+/// Any object behind us that defines the function, under whatever name it goes. (One in front of
+/// us is an interposer that forwards to us.)
 fn in_any_object(function: usize) -> Option<usize> {
     let mut found = None;
+    let mut is_behind = false;
     elf::each(|_, object| {
-        let address = object().and_then(|object| object.defined(NAMES[function]));
-        found = address.filter(|&address| !is_own(address));
+        let Some(object) = object() else { return ControlFlow::Continue(()) };
+        if is_own(object.identity()) {
+            is_behind = true;
+        } else if is_behind {
+            found = object.defined(NAMES[function]);
+        }
         if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     found

@@ -94,7 +94,14 @@ int main(void)
     want("init", aclInit(NULL), OK);
     want("init twice", aclInit(NULL), 100002);
     before_any_device();
+    /* Devices are counted: two sets need two resets. */
     want("set device", aclrtSetDevice(0), OK);
+    want("set device again", aclrtSetDevice(0), OK);
+    want("reset once", aclrtResetDevice(0), OK);
+    char a[16] = {0}, b[16] = {0};
+    want("reset once: still there", aclrtMemcpy(a, 16, b, 16, ACL_MEMCPY_HOST_TO_HOST), OK);
+    want("reset twice", aclrtResetDevice(0), OK);
+    want("reset twice: gone", aclrtMemcpy(a, 16, b, 16, ACL_MEMCPY_HOST_TO_HOST), NO_CONTEXT);
     want("finalize", aclFinalize(), OK);
     want("finalize twice", aclFinalize(), 100037);
 

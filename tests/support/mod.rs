@@ -23,7 +23,11 @@ pub fn target(path: &str) -> PathBuf {
         let mut make = Command::new("make");
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy().into_owned();
-            if text.starts_with("CARGO_PKG") || text.starts_with("MAKE") || text == "MFLAGS" || text == "LD_LIBRARY_PATH" {
+            if text.starts_with("CARGO_PKG")
+                || text.starts_with("MAKE")
+                || text == "MFLAGS"
+                || text == "LD_LIBRARY_PATH"
+            {
                 make.env_remove(name);
             }
         }

@@ -17,17 +17,13 @@ pub(crate) use exports;
 
 /// The address in `pointer`, or 100000 if it is NULL.
 pub fn required<T>(pointer: *const T, name: &str) -> Outcome<usize> {
-    check(!pointer.is_null(), INVALID_PARAM, || {
-        format!("{name} must not be NULL")
-    })?;
+    check(!pointer.is_null(), INVALID_PARAM, || format!("{name} must not be NULL"))?;
     Ok(pointer.addr())
 }
 
 /// 100000 unless `value` is greater than 0.
 pub fn positive(value: usize, name: &str) -> Outcome {
-    check(value > 0, INVALID_PARAM, || {
-        format!("{name}=0 must be greater than 0")
-    })
+    check(value > 0, INVALID_PARAM, || format!("{name}=0 must be greater than 0"))
 }
 
 /// Writes a result for the caller; 100000 if `target` is NULL.

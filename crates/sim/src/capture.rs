@@ -3,9 +3,9 @@
 use crate::argument::{exports, put, required};
 use crate::context::{self, Context};
 use crate::error::{
-    INVALID_PARAM, Outcome, RT_CAPTURE_MODE_NOT_SUPPORT, RT_FEATURE_NOT_SUPPORT, RT_INVALID_HANDLE,
-    RT_PARAM_INVALID, RT_STREAM_CAPTURE_UNMATCHED, RT_STREAM_CAPTURE_WRONG_THREAD,
-    RT_STREAM_CAPTURED, RT_STREAM_NOT_CAPTURED, RT_STREAM_UNJOINED, check, fail,
+    INVALID_PARAM, Outcome, RT_CAPTURE_MODE_NOT_SUPPORT, RT_FEATURE_NOT_SUPPORT, RT_INVALID_HANDLE, RT_PARAM_INVALID,
+    RT_STREAM_CAPTURE_UNMATCHED, RT_STREAM_CAPTURE_WRONG_THREAD, RT_STREAM_CAPTURED, RT_STREAM_NOT_CAPTURED,
+    RT_STREAM_UNJOINED, check, fail,
 };
 use crate::event::Event;
 use crate::stream::{self, Stream};
@@ -125,9 +125,7 @@ pub fn permit(context: &Context) -> Outcome {
 }
 
 fn widest(count: impl Fn(usize) -> u32) -> Option<Mode> {
-    [Mode::Global, Mode::ThreadLocal, Mode::Relaxed]
-        .into_iter()
-        .find(|mode| count(*mode as usize) > 0)
+    [Mode::Global, Mode::ThreadLocal, Mode::Relaxed].into_iter().find(|mode| count(*mode as usize) > 0)
 }
 
 fn begin(stream: *mut c_void, mode: i32) -> Outcome {
@@ -136,20 +134,14 @@ fn begin(stream: *mut c_void, mode: i32) -> Outcome {
     let context = context::current()?;
     let stream = stream::in_current_context(stream)?;
     let is_default = std::ptr::eq(stream, context.default_stream());
-    check(!is_default, RT_FEATURE_NOT_SUPPORT, || {
-        "the default stream cannot be captured".into()
-    })?;
+    check(!is_default, RT_FEATURE_NOT_SUPPORT, || "the default stream cannot be captured".into())?;
     let mut world = world::lock();
-    let handle: &'static Handle = Box::leak(Box::new(Handle {
-        head: Head::new(MAGIC),
-    }));
+    let handle: &'static Handle = Box::leak(Box::new(Handle { head: Head::new(MAGIC) }));
     let id = handle.head.id;
     let Some(queue) = world.queues.get_mut(&stream.head.id) else {
         return fail(RT_INVALID_HANDLE, "stream was destroyed");
     };
-    check(queue.capture.is_none(), RT_STREAM_CAPTURED, || {
-        "stream is being captured already".into()
-    })?;
+    check(queue.capture.is_none(), RT_STREAM_CAPTURED, || "stream is being captured already".into())?;
     queue.capture = Some(id);
     let model = Model {
         handle,
@@ -168,9 +160,7 @@ fn begin(stream: *mut c_void, mode: i32) -> Outcome {
 
 fn end(stream: *mut c_void, target: *mut *mut c_void) -> Outcome {
     let stream = stream::named(stream)?;
-    check(!target.is_null(), RT_PARAM_INVALID, || {
-        "modelRI must not be NULL".into()
-    })?;
+    check(!target.is_null(), RT_PARAM_INVALID, || "modelRI must not be NULL".into())?;
     let stream = stream::in_current_context(stream)?;
     let context = context::current()?;
     put(target, "modelRI", std::ptr::null_mut())?;
@@ -179,11 +169,9 @@ fn end(stream: *mut c_void, target: *mut *mut c_void) -> Outcome {
     let Some(model) = id.and_then(|id| world.models.get_mut(&id)) else {
         return fail(RT_STREAM_NOT_CAPTURED, "stream is not being captured");
     };
-    check(
-        std::ptr::eq(model.origin, stream),
-        RT_STREAM_CAPTURE_UNMATCHED,
-        || "the capture did not begin on this stream".into(),
-    )?;
+    check(std::ptr::eq(model.origin, stream), RT_STREAM_CAPTURE_UNMATCHED, || {
+        "the capture did not begin on this stream".into()
+    })?;
     let own = model.thread == thread::current().id();
     let mode = model.mode;
     let joined = model.unjoined.is_empty();
@@ -195,11 +183,9 @@ fn end(stream: *mut c_void, target: *mut *mut c_void) -> Outcome {
         let count = &modes[mode as usize];
         count.set(count.get().saturating_sub(1));
     });
-    let verdict = check(
-        own || mode == Mode::Relaxed,
-        RT_STREAM_CAPTURE_WRONG_THREAD,
-        || "the capture began on another thread".into(),
-    )
+    let verdict = check(own || mode == Mode::Relaxed, RT_STREAM_CAPTURE_WRONG_THREAD, || {
+        "the capture began on another thread".into()
+    })
     .and_then(|()| {
         check(joined, RT_STREAM_UNJOINED, || {
             "a stream that joined the capture was not joined back to its origin".into()
@@ -233,9 +219,7 @@ fn info(stream: *mut c_void, status: *mut i32, target: *mut *mut c_void) -> Outc
     };
     let world = world::lock();
     let queue = world.queues.get(&stream.head.id);
-    let model = queue
-        .and_then(|queue| queue.capture)
-        .and_then(|id| world.models.get(&id));
+    let model = queue.and_then(|queue| queue.capture).and_then(|id| world.models.get(&id));
     if !status.is_null() {
         put(status, "status", i32::from(model.is_some()))?;
     }

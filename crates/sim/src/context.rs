@@ -75,10 +75,7 @@ pub fn current() -> Outcome<&'static Context> {
     match CURRENT.get() {
         Some(context) if context.head.lives() => Ok(context),
         Some(_) => fail(RT_CONTEXT_NULL, "the thread's context was destroyed"),
-        None => fail(
-            RT_CONTEXT_NULL,
-            "the thread has no context; call aclrtSetDevice first",
-        ),
+        None => fail(RT_CONTEXT_NULL, "the thread has no context; call aclrtSetDevice first"),
     }
 }
 
@@ -89,16 +86,10 @@ pub fn set_current(context: &'static Context) {
 
 fn named(handle: *mut c_void) -> Outcome<&'static Context> {
     let world = world::lock();
-    let found = world
-        .contexts
-        .values()
-        .find(|context| std::ptr::eq(world::handle(**context), handle));
+    let found = world.contexts.values().find(|context| std::ptr::eq(world::handle(**context), handle));
     match found {
         Some(context) => Ok(context),
-        None => fail(
-            RT_CONTEXT_NULL,
-            format!("context={handle:?} is no context or was destroyed"),
-        ),
+        None => fail(RT_CONTEXT_NULL, format!("context={handle:?} is no context or was destroyed")),
     }
 }
 
@@ -125,10 +116,7 @@ pub fn destroy(context: &'static Context) {
     stream::destroy_all_of(context);
     context.head.end();
     registry::OPEN.fetch_sub(1, Ordering::AcqRel);
-    let others = world::lock()
-        .contexts
-        .values()
-        .any(|other| other.device == context.device);
+    let others = world::lock().contexts.values().any(|other| other.device == context.device);
     if !others {
         malloc::release_device(context.device);
         variable::forget(context.device);

@@ -3,12 +3,12 @@
 use crate::argument::{exports, put, required};
 use crate::context;
 use crate::error::{
-    FEATURE_UNSUPPORTED, INVALID_PARAM, Outcome, REPEAT_FINALIZE, REPEAT_INITIALIZE,
-    RT_CONTEXT_NULL, RT_INVALID_DEVICEID, RT_PARAM_INVALID, check, fail,
+    FEATURE_UNSUPPORTED, INVALID_PARAM, Outcome, REPEAT_FINALIZE, REPEAT_INITIALIZE, RT_CONTEXT_NULL,
+    RT_INVALID_DEVICEID, RT_PARAM_INVALID, check, fail,
 };
 use crate::settings::{RunMode, settings};
 use crate::stream;
-use crate::world;
+use crate::world::{self, Life};
 use std::ffi::c_char;
 
 exports! {
@@ -16,15 +16,15 @@ exports! {
     fn aclInit(configPath: *const c_char) => {
         let _ = configPath;
         let mut world = world::lock();
-        check(world.initialized != Some(true), REPEAT_INITIALIZE, || "aclInit was called before".into())?;
-        world.initialized = Some(true);
+        check(world.life != Life::Initialized, REPEAT_INITIALIZE, || "aclInit was called before".into())?;
+        world.life = Life::Initialized;
         Ok(())
     };
     /// Ends. Devices keep what they have until they are reset.
     fn aclFinalize() => {
         let mut world = world::lock();
-        check(world.initialized == Some(true), REPEAT_FINALIZE, || "aclInit was not called, or aclFinalize was".into())?;
-        world.initialized = Some(false);
+        check(world.life != Life::Finalized, REPEAT_FINALIZE, || "aclFinalize was called before".into())?;
+        world.life = Life::Finalized;
         Ok(())
     };
     /// Takes a device: its default context becomes the thread's.
@@ -87,10 +87,7 @@ pub fn valid(id: i32) -> Outcome<u32> {
     let devices = settings().devices;
     match u32::try_from(id) {
         Ok(device) if device < devices => Ok(device),
-        _ => fail(
-            RT_INVALID_DEVICEID,
-            format!("deviceId={id} is not in [0, {devices})"),
-        ),
+        _ => fail(RT_INVALID_DEVICEID, format!("deviceId={id} is not in [0, {devices})")),
     }
 }
 
@@ -99,6 +96,8 @@ fn take(device: u32) -> &'static context::Context {
         let mut world = world::lock();
         let state = &mut world.devices[device as usize];
         state.references += 1;
+        // The program may have destroyed it like any other context.
+        state.primary = state.primary.filter(|context| context.head.lives());
         state.primary
     };
     if let Some(context) = existing {
@@ -126,9 +125,7 @@ fn give_back(id: i32, release: Release) -> Outcome {
     let ended = {
         let mut world = world::lock();
         let state = &mut world.devices[device as usize];
-        check(state.references > 0, RT_CONTEXT_NULL, || {
-            format!("deviceId={id} was not set")
-        })?;
+        check(state.references > 0, RT_CONTEXT_NULL, || format!("deviceId={id} was not set"))?;
         state.references = match release {
             Release::One => state.references - 1,
             Release::All => 0,
@@ -146,9 +143,7 @@ fn give_back(id: i32, release: Release) -> Outcome {
 }
 
 fn two_devices(device: i32, peer: i32) -> Outcome {
-    check(device != peer, INVALID_PARAM, || {
-        format!("deviceId={device} and peerDeviceId={peer} must differ")
-    })
+    check(device != peer, INVALID_PARAM, || format!("deviceId={device} and peerDeviceId={peer} must differ"))
 }
 
 fn set_peer(peer: i32, change: impl FnOnce(u64, u64) -> u64) -> Outcome {

@@ -84,10 +84,7 @@ pub type Outcome<T = ()> = Result<T, Fail>;
 
 /// A failure with `code` and the reason in words.
 pub fn fail<T>(code: i32, text: impl Into<String>) -> Outcome<T> {
-    Err(Fail {
-        code,
-        text: text.into(),
-    })
+    Err(Fail { code, text: text.into() })
 }
 
 /// `Ok` if `holds`; otherwise a failure with `code` and the words of `text`.
@@ -103,7 +100,7 @@ thread_local! {
     static MESSAGE: UnsafeCell<[u8; MESSAGE_SIZE]> = const { UnsafeCell::new([0; MESSAGE_SIZE]) };
 }
 
-/// Runs the body of the export `call`: no panic leaves, errno stays as it was, a failure is remembered and becomes its code.
+/// Runs the body of the export `call`: no panic leaves, errno stays, a failure is remembered and becomes its code.
 pub fn answer(call: &str, body: impl FnOnce() -> Outcome) -> i32 {
     let errno = errno();
     let outcome = catch_unwind(AssertUnwindSafe(body))
@@ -150,26 +147,18 @@ pub fn set_errno(value: c_int) {
     unsafe { *libc::__errno_location() = value };
 }
 
-/// The message of the thread's last failed call, or NULL if none failed yet. Valid until the next failure on this thread.
+/// The message of the thread's last failed call, or NULL if none failed yet. Valid until the thread's next failure.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn aclGetRecentErrMsg() -> *const c_char {
     MESSAGE.with(|message| {
         let start = message.get().cast::<c_char>();
         // SAFETY: the buffer is this thread's own and has at least one byte.
-        if unsafe { *start } == 0 {
-            ptr::null()
-        } else {
-            start.cast_const()
-        }
+        if unsafe { *start } == 0 { ptr::null() } else { start.cast_const() }
     })
 }
 
 fn last_error(level: i32) -> i32 {
-    if level == 0 {
-        LAST.get()
-    } else {
-        INVALID_PARAM
-    }
+    if level == 0 { LAST.get() } else { INVALID_PARAM }
 }
 
 /// The thread's last error of the inner layer, which stays. Level 0 (the thread) is the only one.

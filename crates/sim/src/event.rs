@@ -4,8 +4,8 @@ use crate::argument::{exports, put, required};
 use crate::capture;
 use crate::context;
 use crate::error::{
-    Outcome, RT_EVENT_CAPTURED, RT_EVENT_NOT_COMPLETE, RT_EVENT_SYNC_TIMEOUT, RT_INVALID_HANDLE,
-    RT_PARAM_INVALID, RT_STREAM_ABORT, check, fail,
+    Outcome, RT_EVENT_CAPTURED, RT_EVENT_NOT_COMPLETE, RT_EVENT_SYNC_TIMEOUT, RT_INVALID_HANDLE, RT_PARAM_INVALID,
+    RT_STREAM_ABORT, check, fail,
 };
 use crate::stream::{self, Stream};
 use crate::task::Task;
@@ -120,10 +120,7 @@ exports! {
 fn create(target: *mut *mut c_void, extended: bool) -> Outcome {
     required(target, "event")?;
     context::current()?;
-    let event: &'static Event = Box::leak(Box::new(Event {
-        head: Head::new(MAGIC),
-        extended,
-    }));
+    let event: &'static Event = Box::leak(Box::new(Event { head: Head::new(MAGIC), extended }));
     let state = EventState::default();
     world::lock().events.insert(event.head.id, state);
     put(target, "event", handle(event))
@@ -145,9 +142,7 @@ fn state<'w>(world: &'w mut World, event: &Event) -> Outcome<&'w mut EventState>
 fn uncaptured(event: &Event) -> Outcome<MutexGuard<'static, World>> {
     let mut world = world::lock();
     let captured = state(&mut world, event)?.capture.is_some();
-    check(!captured, RT_EVENT_CAPTURED, || {
-        "event was recorded in a capture".into()
-    })?;
+    check(!captured, RT_EVENT_CAPTURED, || "event was recorded in a capture".into())?;
     Ok(world)
 }
 

@@ -99,20 +99,14 @@ pub fn throw() {
     type Throw = extern "C-unwind" fn(*mut c_int, *const c_void, *const c_void) -> !;
     // SAFETY: the name is a valid C string; libstdc++'s constructors are fit to run at any time.
     let library = unsafe { libc::dlopen(c"libstdc++.so.6".as_ptr(), libc::RTLD_NOW) };
-    let (allocate, throw, int) = (
-        symbol(library, c"__cxa_allocate_exception"),
-        symbol(library, c"__cxa_throw"),
-        symbol(library, c"_ZTIi"),
-    );
+    let (allocate, throw, int) =
+        (symbol(library, c"__cxa_allocate_exception"), symbol(library, c"__cxa_throw"), symbol(library, c"_ZTIi"));
     if allocate.is_null() || throw.is_null() || int.is_null() {
         return;
     }
     // SAFETY: libstdc++ exports these names with these signatures (Itanium C++ ABI).
     let (allocate, throw) = unsafe {
-        (
-            std::mem::transmute::<*mut c_void, Allocate>(allocate),
-            std::mem::transmute::<*mut c_void, Throw>(throw),
-        )
+        (std::mem::transmute::<*mut c_void, Allocate>(allocate), std::mem::transmute::<*mut c_void, Throw>(throw))
     };
     let exception = allocate(size_of::<c_int>());
     // SAFETY: the runtime gave room for an `int`.
@@ -137,4 +131,28 @@ pub fn hang() -> ! {
 /// Sets errno, which `error::answer` keeps until the call returns.
 pub fn errno(value: i32) {
     set_errno(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_has_its_place_and_its_call() {
+        let faults = parse("throw@aclrtMemcpy:1, fail=107000@aclrtMemset:*,errno=4@aclrtMemcpyAsync:20");
+        let expected = [
+            Fault { what: What::Throw, function: gate::index("aclrtMemcpy"), nth: Some(1) },
+            Fault { what: What::Fail(107_000), function: gate::index("aclrtMemset"), nth: None },
+            Fault { what: What::Errno(4), function: gate::index("aclrtMemcpyAsync"), nth: Some(20) },
+        ];
+        assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn an_entry_that_makes_no_sense_is_left_out() {
+        let text =
+            ",throw,throw@aclrtMalloc:1,hang@aclrtMemcpy:x,fail=x@aclrtMemcpy:1,boom@aclrtMemcpy:1,hang@aclrtMemset:2";
+        let only = Fault { what: What::Hang, function: gate::index("aclrtMemset"), nth: Some(2) };
+        assert_eq!(parse(text), [only]);
+    }
 }

@@ -5,10 +5,7 @@ use crate::world::{self, World};
 use std::cell::UnsafeCell;
 use std::sync::{MutexGuard, Once, RwLockWriteGuard};
 
-type Held = (
-    MutexGuard<'static, World>,
-    RwLockWriteGuard<'static, Registry>,
-);
+type Held = (MutexGuard<'static, World>, RwLockWriteGuard<'static, Registry>);
 
 /// Both locks, between the handlers before and after the fork.
 struct Holder(UnsafeCell<Option<Held>>);

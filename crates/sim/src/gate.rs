@@ -125,8 +125,8 @@ pub fn enter(index: usize) -> Order {
             What::Errno(value) => fault::errno(value),
             What::Fail(code) => return Order::Answer(code),
             What::Reenter => {
-                // Inside the nested call of `reenter@...:*` the fault is already committed.
-                if !REENTERING.replace(true) {
+                // The nested call has another number; only `*` meets it again, and must not for ever.
+                if fault.nth.is_some() || !REENTERING.replace(true) {
                     order = Order::Reenter;
                 }
             }

@@ -34,16 +34,8 @@ const A2: Product = Product {
 /// Every product the simulator knows; the first is the default.
 pub static PRODUCTS: [Product; 6] = [
     A2,
-    Product {
-        name: c"Ascend910_9391",
-        ..A2
-    },
-    Product {
-        name: c"Ascend950",
-        descriptor: Some(64),
-        batch_checked_whole: true,
-        ..A2
-    },
+    Product { name: c"Ascend910_9391", ..A2 },
+    Product { name: c"Ascend950", descriptor: Some(64), batch_checked_whole: true, ..A2 },
     Product {
         name: c"Ascend310P3",
         batch: false,
@@ -53,27 +45,11 @@ pub static PRODUCTS: [Product; 6] = [
         words: false,
         ..A2
     },
-    Product {
-        name: c"Ascend310B1",
-        batch: false,
-        offset: false,
-        pitched_on_device: false,
-        words: false,
-        ..A2
-    },
-    Product {
-        name: c"Ascend910A",
-        batch: false,
-        descriptor: None,
-        pitched_on_device: false,
-        words: false,
-        ..A2
-    },
+    Product { name: c"Ascend310B1", batch: false, offset: false, pitched_on_device: false, words: false, ..A2 },
+    Product { name: c"Ascend910A", batch: false, descriptor: None, pitched_on_device: false, words: false, ..A2 },
 ];
 
 /// The product with this SoC name.
 pub fn named(name: &str) -> Option<&'static Product> {
-    PRODUCTS
-        .iter()
-        .find(|product| product.name.to_bytes() == name.as_bytes())
+    PRODUCTS.iter().find(|product| product.name.to_bytes() == name.as_bytes())
 }

@@ -48,11 +48,7 @@ impl Cann {
 
 impl Default for Cann {
     fn default() -> Self {
-        if cfg!(feature = "cann-8-5") {
-            Self::V8_5
-        } else {
-            Self::V9_2
-        }
+        if cfg!(feature = "cann-8-5") { Self::V8_5 } else { Self::V9_2 }
     }
 }
 
@@ -112,14 +108,11 @@ impl Settings {
                 .unwrap_or(2),
             run_mode: setting("RUN_MODE", RunMode::parse).unwrap_or_default(),
             bandwidth: setting("BANDWIDTH", bytes).filter(|rate| *rate > 0),
-            latency: Duration::from_micros(
-                setting("LATENCY_US", |text| text.parse().ok()).unwrap_or(0),
-            ),
+            latency: Duration::from_micros(setting("LATENCY_US", |text| text.parse().ok()).unwrap_or(0)),
             memory: setting("MEMORY", bytes).unwrap_or(1 << 30),
             product: setting("SOC", product::named).unwrap_or(&PRODUCTS[0]),
             cann: setting("CANN", Cann::parse).unwrap_or_default(),
-            user_malloc_attr: setting("USER_MALLOC_ATTR", |text| Some(text != "off"))
-                .unwrap_or(true),
+            user_malloc_attr: setting("USER_MALLOC_ATTR", |text| Some(text != "off")).unwrap_or(true),
             faults: setting("FAULT", |text| Some(fault::parse(text))).unwrap_or_default(),
         }
     }
@@ -127,8 +120,9 @@ impl Settings {
     /// How long the device takes for a copy of `bytes`.
     pub fn cost(&self, bytes: usize) -> Duration {
         let transfer = match self.bandwidth {
-            Some(rate) => Duration::try_from_secs_f64(bytes as f64 / rate as f64)
-                .unwrap_or(Duration::from_secs(u32::MAX.into())),
+            Some(rate) => {
+                Duration::try_from_secs_f64(bytes as f64 / rate as f64).unwrap_or(Duration::from_secs(u32::MAX.into()))
+            }
             None => Duration::ZERO,
         };
         self.latency.saturating_add(transfer)

@@ -4,8 +4,8 @@ use crate::argument::{exports, put, required};
 use crate::capture;
 use crate::context::{self, Context};
 use crate::error::{
-    Fail, Outcome, RT_INVALID_HANDLE, RT_NO_STREAM_RESOURCE, RT_PARAM_INVALID, RT_STREAM_CAPTURED,
-    RT_STREAM_CONTEXT, RT_STREAM_SYNC_TIMEOUT, check, fail,
+    Fail, Outcome, RT_INVALID_HANDLE, RT_NO_STREAM_RESOURCE, RT_PARAM_INVALID, RT_STREAM_CAPTURED, RT_STREAM_CONTEXT,
+    RT_STREAM_SYNC_TIMEOUT, check, fail,
 };
 use crate::task::{HostFunction, Task};
 use crate::world::{self, EVENTS, Head, World, handle, object};
@@ -107,9 +107,13 @@ exports! {
         put(streamId, "streamId", in_current_context(named(stream)?)?.head.id as i32)
     };
     /// Calls `fn` on the stream's worker when its turn comes.
-    fn aclrtLaunchHostFunc(stream: *mut c_void, function: Option<HostFunction>, args: *mut c_void) => call(stream, function, args);
+    fn aclrtLaunchHostFunc(
+        stream: *mut c_void, function: Option<HostFunction>, args: *mut c_void,
+    ) => call(stream, function, args);
     /// As `aclrtLaunchHostFunc`: no thread has to process reports here.
-    fn aclrtLaunchCallback(function: Option<HostFunction>, userData: *mut c_void, blockType: i32, stream: *mut c_void) => {
+    fn aclrtLaunchCallback(
+        function: Option<HostFunction>, userData: *mut c_void, blockType: i32, stream: *mut c_void,
+    ) => {
         let _ = blockType;
         call(stream, function, userData)
     };
@@ -118,35 +122,22 @@ exports! {
 impl Stream {
     /// A new stream of `context`.
     pub fn create(context: &'static Context) -> &'static Self {
-        let stream: &'static Self = Box::leak(Box::new(Self {
-            head: Head::new(MAGIC),
-            context,
-            changed: Condvar::new(),
-        }));
-        let queue = Queue {
-            stream: Some(stream),
-            ..Queue::default()
-        };
+        let stream: &'static Self =
+            Box::leak(Box::new(Self { head: Head::new(MAGIC), context, changed: Condvar::new() }));
+        let queue = Queue { stream: Some(stream), ..Queue::default() };
         world::lock().queues.insert(stream.head.id, queue);
         stream
     }
 
     /// Waits until something of the stream changes, or for `limit`.
-    pub fn wait(
-        &self,
-        world: MutexGuard<'static, World>,
-        limit: Option<Duration>,
-    ) -> MutexGuard<'static, World> {
+    pub fn wait(&self, world: MutexGuard<'static, World>, limit: Option<Duration>) -> MutexGuard<'static, World> {
         wait(&self.changed, world, limit)
     }
 
     /// Whether a capture records this stream's tasks.
     pub fn is_captured(&self) -> bool {
         let world = world::lock();
-        world
-            .queues
-            .get(&self.head.id)
-            .is_some_and(|queue| queue.capture.is_some())
+        world.queues.get(&self.head.id).is_some_and(|queue| queue.capture.is_some())
     }
 }
 
@@ -158,12 +149,7 @@ pub fn wait(
 ) -> MutexGuard<'static, World> {
     match limit {
         None => condition.wait(world).unwrap_or_else(PoisonError::into_inner),
-        Some(limit) => {
-            condition
-                .wait_timeout(world, limit)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0
-        }
+        Some(limit) => condition.wait_timeout(world, limit).unwrap_or_else(PoisonError::into_inner).0,
     }
 }
 
@@ -179,11 +165,9 @@ pub fn named(stream: *mut c_void) -> Outcome<Option<&'static Stream>> {
 pub fn in_current_context(stream: Option<&'static Stream>) -> Outcome<&'static Stream> {
     let context = context::current()?;
     let stream = stream.unwrap_or_else(|| context.default_stream());
-    check(
-        stream.context.head.id == context.head.id,
-        RT_STREAM_CONTEXT,
-        || "stream belongs to another context than the thread's".into(),
-    )?;
+    check(stream.context.head.id == context.head.id, RT_STREAM_CONTEXT, || {
+        "stream belongs to another context than the thread's".into()
+    })?;
     Ok(stream)
 }
 
@@ -192,10 +176,7 @@ pub fn limit(timeout: i32) -> Outcome<Option<Duration>> {
     match timeout {
         -1 => Ok(None),
         1.. => Ok(Some(Duration::from_millis(timeout.unsigned_abs().into()))),
-        _ => fail(
-            RT_PARAM_INVALID,
-            format!("timeout={timeout} must be -1 or greater than 0"),
-        ),
+        _ => fail(RT_PARAM_INVALID, format!("timeout={timeout} must be -1 or greater than 0")),
     }
 }
 
@@ -228,17 +209,12 @@ fn start_worker(stream: &'static Stream) -> Outcome {
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
     }
-    let started = thread::Builder::new()
-        .name(format!("ascend-{}", stream.head.id))
-        .spawn(move || work(stream));
+    let started = thread::Builder::new().name(format!("ascend-{}", stream.head.id)).spawn(move || work(stream));
     // SAFETY: puts the thread's own mask back.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
     match started {
         Ok(_) => Ok(()),
-        Err(error) => fail(
-            RT_NO_STREAM_RESOURCE,
-            format!("no worker for the stream: {error}"),
-        ),
+        Err(error) => fail(RT_NO_STREAM_RESOURCE, format!("no worker for the stream: {error}")),
     }
 }
 
@@ -266,13 +242,10 @@ fn work(stream: &'static Stream) {
 }
 
 fn refuse_captured(stream: &'static Stream) -> Outcome {
-    check(!stream.is_captured(), RT_STREAM_CAPTURED, || {
-        "stream is being captured".into()
-    })
+    check(!stream.is_captured(), RT_STREAM_CAPTURED, || "stream is being captured".into())
 }
 
 /// As `synchronize`, but a captured stream, which has nothing under way, is not refused.
-#[cfg(not(feature = "no-batch"))]
 pub fn synchronize_any(stream: Option<&'static Stream>) -> Outcome {
     drain(in_current_context(stream)?, None)
 }
@@ -306,9 +279,7 @@ pub fn synchronize_device(device: u32, limit: Option<Duration>) -> Outcome {
     let end = limit.map(|limit| Instant::now() + limit);
     let streams = streams_where(|stream| stream.context.device == device);
     let captured = streams.iter().any(|stream| stream.is_captured());
-    check(!captured, RT_STREAM_CAPTURED, || {
-        "a stream of the device is being captured".into()
-    })?;
+    check(!captured, RT_STREAM_CAPTURED, || "a stream of the device is being captured".into())?;
     let outcomes: Vec<Outcome> = streams.iter().map(|stream| drain(stream, end)).collect();
     outcomes.into_iter().collect()
 }
@@ -336,11 +307,9 @@ fn destroy(stream: *mut c_void, end: End) -> Outcome {
     required(stream, "stream")?;
     let stream = in_current_context(named(stream)?)?;
     refuse_captured(stream)?;
-    check(
-        !std::ptr::eq(stream, stream.context.default_stream()),
-        RT_PARAM_INVALID,
-        || "the default stream cannot be destroyed".into(),
-    )?;
+    check(!std::ptr::eq(stream, stream.context.default_stream()), RT_PARAM_INVALID, || {
+        "the default stream cannot be destroyed".into()
+    })?;
     if end == End::Aborted {
         abort(stream);
     }

@@ -1,8 +1,6 @@
 //! Moving bytes between host and device memory, wherever they are.
 
-use crate::error::{
-    Fail, Outcome, RT_COPY_DATA, RT_DRV_INTERNAL_ERROR, RT_PARAM_INVALID, RT_SYS_DMA, fail,
-};
+use crate::error::{Fail, Outcome, RT_COPY_DATA, RT_DRV_INTERNAL_ERROR, RT_PARAM_INVALID, RT_SYS_DMA, fail};
 use crate::memory::registry::{Piece, in_window, piece};
 use std::io::{Error, ErrorKind};
 use std::ptr;
@@ -89,10 +87,7 @@ pub fn word(address: usize) -> Outcome<usize> {
 }
 
 fn plain(dst: usize, src: usize, size: usize) {
-    let (dst, src) = (
-        ptr::with_exposed_provenance_mut::<u8>(dst),
-        ptr::with_exposed_provenance::<u8>(src),
-    );
+    let (dst, src) = (ptr::with_exposed_provenance_mut::<u8>(dst), ptr::with_exposed_provenance::<u8>(src));
     // SAFETY: bytes of kept backings, or of host memory by the caller's promise.
     unsafe { ptr::copy(src, dst, size) };
 }
@@ -133,10 +128,7 @@ fn guarded(ours: usize, host: usize, size: usize, guard: Guard) -> Outcome {
 }
 
 fn kernel_copy(ours: usize, host: usize, size: usize, guard: Guard) -> Result<usize, Error> {
-    let vector = |start: usize| libc::iovec {
-        iov_base: ptr::with_exposed_provenance_mut(start),
-        iov_len: size,
-    };
+    let vector = |start: usize| libc::iovec { iov_base: ptr::with_exposed_provenance_mut(start), iov_len: size };
     let (local, remote) = (vector(ours), vector(host));
     // SAFETY: takes no memory of ours.
     let process = unsafe { libc::getpid() };
@@ -152,10 +144,7 @@ fn kernel_copy(ours: usize, host: usize, size: usize, guard: Guard) -> Result<us
 /// How a stream reports an address that is gone: by its copy engine.
 pub fn engine_fault(failure: Fail) -> Fail {
     match failure.code {
-        RT_DRV_INTERNAL_ERROR | RT_PARAM_INVALID => Fail {
-            code: RT_SYS_DMA,
-            ..failure
-        },
+        RT_DRV_INTERNAL_ERROR | RT_PARAM_INVALID => Fail { code: RT_SYS_DMA, ..failure },
         _ => failure,
     }
 }

@@ -7,6 +7,7 @@ use crate::capture::Model;
 use crate::context::Context;
 use crate::error::{Outcome, RT_INVALID_HANDLE, fail};
 use crate::event::EventState;
+use crate::memory::mapping::Physical;
 use crate::settings::MAX_DEVICES;
 use crate::stream::Queue;
 use crate::variable::Variable;
@@ -17,8 +18,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What changes.
 pub struct World {
-    /// `Some(true)` between `aclInit` and `aclFinalize`, `Some(false)` after it.
-    pub initialized: Option<bool>,
+    /// How far the program has come.
+    pub life: Life,
     /// By device id.
     pub devices: [DeviceState; MAX_DEVICES as usize],
     /// The contexts that live, with their owner-given handles.
@@ -29,8 +30,21 @@ pub struct World {
     pub events: BTreeMap<u64, EventState>,
     /// By model identity.
     pub models: BTreeMap<u64, Model>,
+    /// Physical memory by identity.
+    pub physicals: BTreeMap<u64, Physical>,
     /// Device variables by the host address of their symbol.
     pub variables: BTreeMap<usize, Variable>,
+}
+
+/// The runtime's life, as `aclInit` and `aclFinalize` see it. Nothing else asks for it.
+#[derive(PartialEq)]
+pub enum Life {
+    /// Neither was called.
+    Fresh,
+    /// Between the two.
+    Initialized,
+    /// After `aclFinalize`.
+    Finalized,
 }
 
 /// What changes of a device.
@@ -44,18 +58,13 @@ pub struct DeviceState {
 }
 
 static WORLD: Mutex<World> = Mutex::new(World {
-    initialized: None,
-    devices: [const {
-        DeviceState {
-            references: 0,
-            primary: None,
-            peers: 0,
-        }
-    }; MAX_DEVICES as usize],
+    life: Life::Fresh,
+    devices: [const { DeviceState { references: 0, primary: None, peers: 0 } }; MAX_DEVICES as usize],
     contexts: BTreeMap::new(),
     queues: BTreeMap::new(),
     events: BTreeMap::new(),
     models: BTreeMap::new(),
+    physicals: BTreeMap::new(),
     variables: BTreeMap::new(),
 });
 
@@ -84,10 +93,7 @@ pub struct Head {
 impl Head {
     /// The head of a new object of the kind `magic`.
     pub fn new(magic: u64) -> Self {
-        Self {
-            magic: AtomicU64::new(magic),
-            id: identity(),
-        }
+        Self { magic: AtomicU64::new(magic), id: identity() }
     }
 
     /// Whether the object still lives.
@@ -108,10 +114,7 @@ pub fn object<T>(handle: *mut c_void, magic: u64, noun: &str) -> Outcome<&'stati
     // SAFETY: the caller's promise, as the vendor takes it: the handle is readable.
     let found = unsafe { handle.cast::<u64>().read_unaligned() };
     if found != magic {
-        return fail(
-            RT_INVALID_HANDLE,
-            format!("{noun}={handle:?} is no {noun} or was destroyed"),
-        );
+        return fail(RT_INVALID_HANDLE, format!("{noun}={handle:?} is no {noun} or was destroyed"));
     }
     // SAFETY: the magic number says that this is one of our leaked objects of the kind `T`.
     Ok(unsafe { &*handle.cast::<T>() })

@@ -45,25 +45,50 @@ const DRIVER_LIMIT: usize = 4096;
 
 gated! {
     /// Copies a batch, now. `failIndex` names the item that is wrong, or `SIZE_MAX`.
-    fn aclrtMemcpyBatch(dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize, numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize, failIndex: *mut usize) => {
-        let batch = Batch { dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs, fail_index: FailIndex::Required(failIndex) };
+    fn aclrtMemcpyBatch(
+        dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize,
+        numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize, failIndex: *mut usize,
+    ) => {
+        let batch = Batch {
+            dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs,
+            fail_index: FailIndex::Required(failIndex),
+        };
         batch.now()
     };
     /// As `aclrtMemcpyBatch`, without `failIndex`.
     #[cfg(not(feature = "cann-8-5"))]
-    fn aclrtMemcpyBatchV2(dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize, numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize) => {
-        let batch = Batch { dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs, fail_index: FailIndex::None };
+    fn aclrtMemcpyBatchV2(
+        dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize,
+        numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize,
+    ) => {
+        let batch = Batch {
+            dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs,
+            fail_index: FailIndex::None,
+        };
         batch.now()
     };
     /// Copies a batch on a stream; an item of pageable memory is done when the call returns.
-    fn aclrtMemcpyBatchAsync(dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize, numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize, failIndex: *mut usize, stream: *mut c_void) => {
-        let batch = Batch { dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs, fail_index: FailIndex::Required(failIndex) };
+    fn aclrtMemcpyBatchAsync(
+        dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize,
+        numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize, failIndex: *mut usize,
+        stream: *mut c_void,
+    ) => {
+        let batch = Batch {
+            dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs,
+            fail_index: FailIndex::Required(failIndex),
+        };
         batch.on_stream(stream)
     };
     /// As `aclrtMemcpyBatchAsync`, without `failIndex`.
     #[cfg(not(feature = "cann-8-5"))]
-    fn aclrtMemcpyBatchAsyncV2(dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize, numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize, stream: *mut c_void) => {
-        let batch = Batch { dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs, fail_index: FailIndex::None };
+    fn aclrtMemcpyBatchAsyncV2(
+        dsts: *const *mut c_void, destMaxs: *const usize, srcs: *const *mut c_void, sizes: *const usize,
+        numBatches: usize, attrs: *const Attribute, attrsIndexes: *const usize, numAttrs: usize, stream: *mut c_void,
+    ) => {
+        let batch = Batch {
+            dsts, maxs: destMaxs, srcs, sizes, count: numBatches, attrs, indexes: attrsIndexes, attr_count: numAttrs,
+            fail_index: FailIndex::None,
+        };
         batch.on_stream(stream)
     };
 }
@@ -74,7 +99,6 @@ enum FailIndex {
     /// To the caller, who must have room for it.
     Required(*mut usize),
     /// Nowhere: the form without it.
-    #[cfg(not(feature = "cann-8-5"))]
     None,
 }
 
@@ -82,7 +106,6 @@ impl FailIndex {
     fn check(self) -> Outcome {
         match self {
             Self::Required(target) => required(target, "failIndex").map(drop),
-            #[cfg(not(feature = "cann-8-5"))]
             Self::None => Ok(()),
         }
     }
@@ -91,7 +114,6 @@ impl FailIndex {
         match self {
             // SAFETY: `check` has refused NULL; the rest is the caller's promise.
             Self::Required(target) => unsafe { target.write_unaligned(index) },
-            #[cfg(not(feature = "cann-8-5"))]
             Self::None => {}
         }
     }
@@ -146,9 +168,7 @@ impl Batch {
             format!("numBatches={} is more than the driver takes", items.len())
         })?;
         let empty = items.iter().position(|item| item.size == 0);
-        check(empty.is_none(), RT_PARAM_INVALID, || {
-            format!("sizes[{}]=0 among others", empty.unwrap_or(0))
-        })?;
+        check(empty.is_none(), RT_PARAM_INVALID, || format!("sizes[{}]=0 among others", empty.unwrap_or(0)))?;
         for item in &items {
             registry::covers(item.dst, item.size, "dsts")?;
             registry::covers(item.src, item.size, "srcs")?;
@@ -168,11 +188,7 @@ impl Batch {
         self.fail_index.set(usize::MAX);
         self.check_attributes(None)?;
         context::current()?;
-        if settings().product.batch_checked_whole {
-            self.whole(stream)
-        } else {
-            self.each_by_itself(stream)
-        }
+        if settings().product.batch_checked_whole { self.whole(stream) } else { self.each_by_itself(stream) }
     }
 
     /// The older chips: an item is looked at when those before it are already on their way.
@@ -199,9 +215,7 @@ impl Batch {
             Ok(())
         })?;
         if items.iter().any(|item| item.pageable) {
-            check(!on.is_captured(), RT_PARAM_INVALID, || {
-                "a copy of pageable memory cannot be captured".into()
-            })?;
+            check(!on.is_captured(), RT_PARAM_INVALID, || "a copy of pageable memory cannot be captured".into())?;
             stream::synchronize_any(stream)?;
             return self.all_now();
         }
@@ -229,19 +243,13 @@ impl Batch {
         }
         for at in 0..self.count {
             let (max, size) = (entry(self.maxs, at), entry(self.sizes, at));
-            check(size <= max, INVALID_PARAM, || {
-                format!("sizes[{at}]={size} must not exceed destMaxs[{at}]={max}")
-            })?;
+            check(size <= max, INVALID_PARAM, || format!("sizes[{at}]={size} must not exceed destMaxs[{at}]={max}"))?;
         }
         for at in 0..self.attr_count {
             let reserved = entry(self.attrs, at).reserved;
-            check(reserved == [0; 16], INVALID_PARAM, || {
-                format!("attrs[{at}].rsv must be 0")
-            })?;
+            check(reserved == [0; 16], INVALID_PARAM, || format!("attrs[{at}].rsv must be 0"))?;
         }
-        check(settings().product.batch, RT_FEATURE_NOT_SUPPORT, || {
-            "this product has no batch copy".into()
-        })?;
+        check(settings().product.batch, RT_FEATURE_NOT_SUPPORT, || "this product has no batch copy".into())?;
         Ok(Verdict::GoOn)
     }
 
@@ -262,13 +270,9 @@ impl Batch {
             format!("numAttrs={attr_count} must not exceed numBatches={count}")
         })?;
         let limit = limit.unwrap_or(usize::MAX);
-        check(count <= limit, RT_PARAM_INVALID, || {
-            format!("numBatches={count} must not exceed {limit}")
-        })?;
+        check(count <= limit, RT_PARAM_INVALID, || format!("numBatches={count} must not exceed {limit}"))?;
         let mut before = entry(self.indexes, 0);
-        check(before == 0, RT_PARAM_INVALID, || {
-            format!("attrsIndexes[0]={before} must be 0")
-        })?;
+        check(before == 0, RT_PARAM_INVALID, || format!("attrsIndexes[0]={before} must be 0"))?;
         for at in 1..attr_count {
             let index = entry(self.indexes, at);
             check(index > before, RT_PARAM_INVALID, || {
@@ -308,12 +312,8 @@ impl Batch {
         check(size != 0 && size <= max, RT_PARAM_INVALID, || {
             format!("sizes[{at}]={size} must be in (0, destMaxs[{at}]={max}]")
         })?;
-        check(!entry(self.srcs, at).is_null(), RT_PARAM_INVALID, || {
-            format!("srcs[{at}] must not be NULL")
-        })?;
-        check(!entry(self.dsts, at).is_null(), RT_PARAM_INVALID, || {
-            format!("dsts[{at}] must not be NULL")
-        })?;
+        check(!entry(self.srcs, at).is_null(), RT_PARAM_INVALID, || format!("srcs[{at}] must not be NULL"))?;
+        check(!entry(self.dsts, at).is_null(), RT_PARAM_INVALID, || format!("dsts[{at}] must not be NULL"))?;
         self.item(at, attribute)
     }
 
@@ -345,10 +345,7 @@ impl Place {
             return Ok(());
         }
         let (kind, id) = (self.kind, self.id);
-        fail(
-            RT_PARAM_INVALID,
-            format!("{array}[{at}] is {real:?} memory; its attribute says type {kind}, id {id}"),
-        )
+        fail(RT_PARAM_INVALID, format!("{array}[{at}] is {real:?} memory; its attribute says type {kind}, id {id}"))
     }
 }
 

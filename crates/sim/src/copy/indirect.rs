@@ -34,14 +34,20 @@ struct Descriptor {
 
 gated! {
     /// Copies between the addresses that stand in the cells `dst` and `src`, each moved by its offset.
-    fn aclrtMemcpyAsyncWithOffset(dst: *mut *mut c_void, destMax: usize, dstDataOffset: usize, src: *mut *const c_void, count: usize, srcDataOffset: usize, kind: i32, stream: *mut c_void) => {
+    fn aclrtMemcpyAsyncWithOffset(
+        dst: *mut *mut c_void, destMax: usize, dstDataOffset: usize, src: *mut *const c_void, count: usize,
+        srcDataOffset: usize, kind: i32, stream: *mut c_void,
+    ) => {
         if count == 0 && settings().cann.accepts_nothing() {
             return Ok(());
         }
         check(kind == 6, RT_PARAM_INVALID, || format!("kind={kind} must be 6, ACL_MEMCPY_INNER_DEVICE_TO_DEVICE"))?;
         check(settings().product.offset, RT_FEATURE_NOT_SUPPORT, || "this product has no copy by offset".into())?;
         let stream = stream::named(stream)?;
-        let cells = Cells { dst: dst.addr(), max: destMax, dst_offset: dstDataOffset, src: src.addr(), count, src_offset: srcDataOffset };
+        let cells = Cells {
+            dst: dst.addr(), max: destMax, dst_offset: dstDataOffset,
+            src: src.addr(), count, src_offset: srcDataOffset,
+        };
         cells.check()?;
         context::current()?;
         locate(cells.src)?;
@@ -61,7 +67,9 @@ gated! {
         put(descSize, "descSize", size)
     };
     /// Writes a descriptor into device memory. Note that the source comes first.
-    fn aclrtSetMemcpyDesc(desc: *mut c_void, kind: i32, srcAddr: *mut c_void, dstAddr: *mut c_void, count: usize, config: *mut c_void) => {
+    fn aclrtSetMemcpyDesc(
+        desc: *mut c_void, kind: i32, srcAddr: *mut c_void, dstAddr: *mut c_void, count: usize, config: *mut c_void,
+    ) => {
         let desc = required(desc, "desc")?;
         let kind = Kind::parse(kind)?;
         let src = required(srcAddr, "srcAddr")?;
@@ -104,15 +112,9 @@ struct Cells {
 impl Cells {
     fn check(self) -> Outcome {
         let Self { dst, max, dst_offset, src, count, src_offset } = self;
-        check(dst != 0 && src != 0, RT_PARAM_INVALID, || {
-            format!("dst={dst:#x} and src={src:#x} must not be NULL")
-        })?;
-        check(count != 0 && count <= max, RT_PARAM_INVALID, || {
-            format!("count={count} must be in (0, destMax={max}]")
-        })?;
-        check(count <= MAX_COUNT, RT_PARAM_INVALID, || {
-            format!("count={count} must not exceed {MAX_COUNT}")
-        })?;
+        check(dst != 0 && src != 0, RT_PARAM_INVALID, || format!("dst={dst:#x} and src={src:#x} must not be NULL"))?;
+        check(count != 0 && count <= max, RT_PARAM_INVALID, || format!("count={count} must be in (0, destMax={max}]"))?;
+        check(count <= MAX_COUNT, RT_PARAM_INVALID, || format!("count={count} must not exceed {MAX_COUNT}"))?;
         for (name, offset) in [("srcDataOffset", src_offset), ("dstDataOffset", dst_offset)] {
             check(offset <= MAX_OFFSET, RT_PARAM_INVALID, || {
                 format!("{name}={offset:#x} must not exceed {MAX_OFFSET:#x}")
@@ -141,9 +143,7 @@ fn descriptor_size() -> Outcome<usize> {
 }
 
 fn check_inner(kind: Kind) -> Outcome {
-    check(kind == Kind::InnerDevice, RT_FEATURE_NOT_SUPPORT, || {
-        format!("kind={kind:?} must be InnerDevice, 6")
-    })
+    check(kind == Kind::InnerDevice, RT_FEATURE_NOT_SUPPORT, || format!("kind={kind:?} must be InnerDevice, 6"))
 }
 
 fn check_aligned(desc: usize) -> Outcome {
@@ -160,9 +160,7 @@ fn check_on_device(desc: usize) -> Outcome {
 }
 
 fn write_descriptor(desc: usize, size: usize, src: usize, dst: usize, count: usize) -> Outcome {
-    check(count <= MAX_COUNT, RT_PARAM_INVALID, || {
-        format!("count={count} must not exceed {MAX_COUNT}")
-    })?;
+    check(count <= MAX_COUNT, RT_PARAM_INVALID, || format!("count={count} must not exceed {MAX_COUNT}"))?;
     check_aligned(desc)?;
     locate(desc)?;
     let (to, from) = (locate(dst)?, locate(src)?);

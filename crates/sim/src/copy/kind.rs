@@ -25,8 +25,7 @@ pub enum Kind {
 }
 
 use Kind::{
-    Default, DeviceToDevice, DeviceToHost, HostToBufToDevice, HostToDevice, HostToHost,
-    InnerDevice, InterDevice,
+    Default, DeviceToDevice, DeviceToHost, HostToBufToDevice, HostToDevice, HostToHost, InnerDevice, InterDevice,
 };
 
 impl Kind {
@@ -51,23 +50,13 @@ impl Kind {
         if allowed.contains(&kind) {
             Ok(kind)
         } else {
-            fail(
-                INVALID_PARAM,
-                format!("kind={value} ({kind:?}) must be one of {allowed:?}"),
-            )
+            fail(INVALID_PARAM, format!("kind={value} ({kind:?}) must be one of {allowed:?}"))
         }
     }
 
     /// The kinds of a linear copy.
     pub fn linear(value: i32) -> Outcome<Self> {
-        let allowed = [
-            HostToHost,
-            HostToDevice,
-            DeviceToHost,
-            DeviceToDevice,
-            Default,
-            HostToBufToDevice,
-        ];
+        let allowed = [HostToHost, HostToDevice, DeviceToHost, DeviceToDevice, Default, HostToBufToDevice];
         Self::one_of(value, &allowed)
     }
 
@@ -85,20 +74,14 @@ impl Kind {
             (Unregistered, Device(_)) => (&[HostToDevice, DeviceToDevice], HostToDevice),
             (Host, Unregistered) => (&[HostToHost, HostToDevice], HostToHost),
             (Unregistered, Host) => (&[HostToHost, DeviceToHost], HostToHost),
-            (Unregistered, Unregistered) => (
-                &[HostToHost, HostToDevice, DeviceToHost, DeviceToDevice],
-                HostToHost,
-            ),
+            (Unregistered, Unregistered) => (&[HostToHost, HostToDevice, DeviceToHost, DeviceToDevice], HostToHost),
         };
         if self == Default {
             Ok(default)
         } else if allowed.contains(&self) {
             Ok(self)
         } else {
-            fail(
-                RT_PARAM_INVALID,
-                format!("kind={self:?} does not fit src in {src:?} and dst in {dst:?} memory"),
-            )
+            fail(RT_PARAM_INVALID, format!("kind={self:?} does not fit src in {src:?} and dst in {dst:?} memory"))
         }
     }
 

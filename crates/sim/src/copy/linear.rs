@@ -5,8 +5,8 @@ use crate::argument::required;
 use crate::capture;
 use crate::context;
 use crate::error::{
-    Fail, Outcome, RT_CAPTURE_MODE_BLOCK_ASYNC, RT_CAPTURE_MODE_NOT_SUPPORT,
-    RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail,
+    Fail, Outcome, RT_CAPTURE_MODE_BLOCK_ASYNC, RT_CAPTURE_MODE_NOT_SUPPORT, RT_FEATURE_NOT_SUPPORT,
+    RT_MEMORY_ALLOCATION, RT_PARAM_INVALID, check, fail,
 };
 use crate::gate::gated;
 use crate::memory::registry::{self, Location, locate};
@@ -27,10 +27,14 @@ gated! {
         now_checked(range)
     };
     /// Copies `count` bytes on a stream. With pageable memory the copy is done when the call returns.
-    fn aclrtMemcpyAsync(dst: *mut c_void, destMax: usize, src: *const c_void, count: usize, kind: i32, stream: *mut c_void) =>
+    fn aclrtMemcpyAsync(
+        dst: *mut c_void, destMax: usize, src: *const c_void, count: usize, kind: i32, stream: *mut c_void,
+    ) =>
         on_stream_outer(dst, destMax, src, count, kind, stream, Condition::None);
     /// As `aclrtMemcpyAsync`, but refused with 207000 by a driver that cannot tell pageable memory.
-    fn aclrtMemcpyAsyncWithCondition(dst: *mut c_void, destMax: usize, src: *const c_void, count: usize, kind: i32, stream: *mut c_void) =>
+    fn aclrtMemcpyAsyncWithCondition(
+        dst: *mut c_void, destMax: usize, src: *const c_void, count: usize, kind: i32, stream: *mut c_void,
+    ) =>
         on_stream_outer(dst, destMax, src, count, kind, stream, Condition::Pinned);
 }
 
@@ -80,12 +84,9 @@ fn run(dst: usize, src: usize, count: usize, clock: Clock) -> Outcome {
 }
 
 fn check_count(Range { max, count, .. }: Range) -> Outcome {
-    check(count != 0 && count <= max, RT_PARAM_INVALID, || {
-        format!("count={count} must be in (0, destMax={max}]")
-    })
+    check(count != 0 && count <= max, RT_PARAM_INVALID, || format!("count={count} must be in (0, destMax={max}]"))
 }
 
-#[expect(clippy::too_many_arguments, reason = "the vendor's, and the condition")]
 fn on_stream_outer(
     dst: *mut c_void,
     max: usize,
@@ -106,12 +107,7 @@ fn on_stream_outer(
 }
 
 /// A copy on a stream with the checks of the inner layer.
-pub fn on_stream(
-    range: Range,
-    kind: Kind,
-    stream: Option<&'static Stream>,
-    demand_pinned: bool,
-) -> Outcome {
+pub fn on_stream(range: Range, kind: Kind, stream: Option<&'static Stream>, demand_pinned: bool) -> Outcome {
     check_count(range)?;
     context::current()?;
     let Range { dst, src, .. } = range;
@@ -127,15 +123,15 @@ pub fn on_stream(
     } else if demand_pinned {
         return fail(RT_FEATURE_NOT_SUPPORT, "the driver cannot tell pageable memory");
     }
-    check(
-        revised != Kind::HostToHost || !online,
-        RT_FEATURE_NOT_SUPPORT,
-        || "a copy from host to host cannot be done on a stream".into(),
-    )?;
+    check(revised != Kind::HostToHost || !online, RT_FEATURE_NOT_SUPPORT, || {
+        "a copy from host to host cannot be done on a stream".into()
+    })?;
     if dst == src {
         return Ok(());
     }
-    if pageable {
+    if kind == Kind::HostToBufToDevice {
+        enqueue_buffered(range, stream)
+    } else if pageable {
         blocking(stream, || now(dst, src, range.count))
     } else {
         enqueue(dst, src, range.count, stream)
@@ -163,15 +159,10 @@ fn check_buffered(Range { dst, src, .. }: Range) -> Outcome {
 /// A copy of pageable memory: refused in a capture, otherwise done at once when the stream is idle.
 pub fn blocking(stream: Option<&'static Stream>, copy: impl FnOnce() -> Outcome) -> Outcome {
     let captured = stream.is_some_and(Stream::is_captured);
-    check(!captured, RT_PARAM_INVALID, || {
-        "a copy of pageable memory cannot be captured".into()
-    })?;
+    check(!captured, RT_PARAM_INVALID, || "a copy of pageable memory cannot be captured".into())?;
     stream::synchronize(stream, None)?;
     copy().map_err(|failure| match failure.code {
-        RT_CAPTURE_MODE_NOT_SUPPORT => Fail {
-            code: RT_CAPTURE_MODE_BLOCK_ASYNC,
-            ..failure
-        },
+        RT_CAPTURE_MODE_NOT_SUPPORT => Fail { code: RT_CAPTURE_MODE_BLOCK_ASYNC, ..failure },
         _ => failure,
     })
 }
@@ -182,6 +173,21 @@ pub fn enqueue(dst: usize, src: usize, count: usize, stream: Option<&'static Str
     registry::covers(dst, count, "dst")?;
     registry::covers(src, count, "src")?;
     let task = Task::moving(move |clock| in_flight(dst, src, count, clock));
+    stream::submit(Some(stream), task)
+}
+
+/// Gives the copy to the stream with the source as it is now: the program may change it at once.
+fn enqueue_buffered(range: Range, stream: Option<&'static Stream>) -> Outcome {
+    let Range { dst, src, count, .. } = range;
+    let stream = stream::in_current_context(stream)?;
+    registry::covers(dst, count, "dst")?;
+    let mut buffer = Vec::new();
+    check(buffer.try_reserve_exact(count).is_ok(), RT_MEMORY_ALLOCATION, || {
+        format!("no buffer for count={count} bytes")
+    })?;
+    buffer.resize(count, 0u8);
+    transfer::copy(buffer.as_mut_ptr().expose_provenance(), src, count)?;
+    let task = Task::moving(move |clock| in_flight(dst, buffer.as_ptr().expose_provenance(), count, clock));
     stream::submit(Some(stream), task)
 }
 

@@ -5,9 +5,7 @@ use super::linear::{self, Range};
 use crate::argument::required;
 use crate::capture;
 use crate::context;
-use crate::error::{
-    INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail,
-};
+use crate::error::{INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail};
 use crate::gate::gated;
 use crate::memory::registry::{self, locate};
 use crate::settings::{RunMode, settings};
@@ -21,14 +19,19 @@ const MAX_WIDTH: usize = 5_000_000;
 
 gated! {
     /// Copies `height` rows of `width` bytes between host and device, now.
-    fn aclrtMemcpy2d(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: i32) => {
+    fn aclrtMemcpy2d(
+        dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: i32,
+    ) => {
         match Rows::checked(dst, dpitch, src, spitch, width, height, kind)? {
             Some((rows, kind)) => now(rows, kind),
             None => Ok(()),
         }
     };
     /// Copies `height` rows of `width` bytes on a stream. With pageable memory the copy is done when the call returns.
-    fn aclrtMemcpy2dAsync(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: i32, stream: *mut c_void) => {
+    fn aclrtMemcpy2dAsync(
+        dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: i32,
+        stream: *mut c_void,
+    ) => {
         match Rows::checked(dst, dpitch, src, spitch, width, height, kind)? {
             Some((rows, kind)) => on_stream(rows, kind, stream),
             None => Ok(()),
@@ -62,18 +65,11 @@ impl Rows {
             return Ok(None);
         }
         let (dst, src) = (required(dst, "dst")?, required(src, "src")?);
-        check(!nothing, INVALID_PARAM, || {
-            format!("width={width} and height={height} must be greater than 0")
-        })?;
+        check(!nothing, INVALID_PARAM, || format!("width={width} and height={height} must be greater than 0"))?;
         check(width <= src_pitch && width <= dst_pitch, INVALID_PARAM, || {
             format!("width={width} must not exceed spitch={src_pitch} and dpitch={dst_pitch}")
         })?;
-        let allowed = [
-            Kind::HostToDevice,
-            Kind::DeviceToHost,
-            Kind::DeviceToDevice,
-            Kind::Default,
-        ];
+        let allowed = [Kind::HostToDevice, Kind::DeviceToHost, Kind::DeviceToDevice, Kind::Default];
         let kind = Kind::one_of(kind, &allowed)?;
         let rows = Self { dst, dst_pitch, src, src_pitch, width, height };
         Ok(Some((rows, kind)))
@@ -83,9 +79,7 @@ impl Rows {
         check(self.height <= MAX_HEIGHT, RT_PARAM_INVALID, || {
             format!("height={} must not exceed {MAX_HEIGHT}", self.height)
         })?;
-        check(self.width <= MAX_WIDTH, RT_PARAM_INVALID, || {
-            format!("width={} must not exceed {MAX_WIDTH}", self.width)
-        })
+        check(self.width <= MAX_WIDTH, RT_PARAM_INVALID, || format!("width={} must not exceed {MAX_WIDTH}", self.width))
     }
 
     fn extent(self, pitch: usize) -> usize {
@@ -112,16 +106,12 @@ impl Rows {
 
 fn now(rows: Rows, kind: Kind) -> Outcome {
     rows.check_limits()?;
-    check(kind != Kind::DeviceToDevice, RT_FEATURE_NOT_SUPPORT, || {
-        "kind=DeviceToDevice is not supported".into()
-    })?;
+    check(kind != Kind::DeviceToDevice, RT_FEATURE_NOT_SUPPORT, || "kind=DeviceToDevice is not supported".into())?;
     context::current()?;
     let revised = kind.revise(locate(rows.src)?, locate(rows.dst)?)?;
-    check(
-        matches!(revised, Kind::HostToDevice | Kind::DeviceToHost),
-        RT_PARAM_INVALID,
-        || format!("kind={kind:?} comes to {revised:?}; only host and device are supported"),
-    )?;
+    check(matches!(revised, Kind::HostToDevice | Kind::DeviceToHost), RT_PARAM_INVALID, || {
+        format!("kind={kind:?} comes to {revised:?}; only host and device are supported")
+    })?;
     at_once(rows)
 }
 
@@ -151,23 +141,16 @@ fn on_stream(rows: Rows, kind: Kind, stream: *mut c_void) -> Outcome {
         true => linear::by_location(rows.range(), kind)?,
         false => (kind, false),
     };
-    check(
-        matches!(
-            revised,
-            Kind::HostToDevice | Kind::DeviceToHost | Kind::DeviceToDevice
-        ),
-        RT_PARAM_INVALID,
-        || format!("kind={kind:?} comes to {revised:?}, which is not supported"),
-    )?;
+    check(matches!(revised, Kind::HostToDevice | Kind::DeviceToHost | Kind::DeviceToDevice), RT_PARAM_INVALID, || {
+        format!("kind={kind:?} comes to {revised:?}, which is not supported")
+    })?;
     if pageable {
         return linear::blocking(stream, || at_once(rows));
     }
     let stream = stream::in_current_context(stream)?;
-    check(
-        revised != Kind::DeviceToDevice || settings().product.pitched_on_device,
-        RT_FEATURE_NOT_SUPPORT,
-        || "this product copies no rows inside the device".into(),
-    )?;
+    check(revised != Kind::DeviceToDevice || settings().product.pitched_on_device, RT_FEATURE_NOT_SUPPORT, || {
+        "this product copies no rows inside the device".into()
+    })?;
     refuse_on_device()?;
     rows.covered()?;
     let task = Task::moving(move |clock| rows.copy(clock).map_err(transfer::engine_fault));

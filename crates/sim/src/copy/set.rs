@@ -3,9 +3,7 @@
 use crate::argument::required;
 use crate::capture;
 use crate::context;
-#[cfg(not(feature = "cann-8-5"))]
-use crate::error::INVALID_PARAM;
-use crate::error::{Outcome, RT_PARAM_INVALID, check};
+use crate::error::{INVALID_PARAM, Outcome, RT_PARAM_INVALID, check};
 use crate::gate::gated;
 use crate::memory::registry::{self, Location, locate};
 use crate::settings::settings;
@@ -75,39 +73,23 @@ gated! {
 }
 
 fn check_count(count: usize, max: usize) -> Outcome {
-    check(count != 0 && count <= max, RT_PARAM_INVALID, || {
-        format!("count={count} must be in (0, maxCount={max}]")
-    })
+    check(count != 0 && count <= max, RT_PARAM_INVALID, || format!("count={count} must be in (0, maxCount={max}]"))
 }
 
-#[cfg(not(feature = "cann-8-5"))]
 fn check_words(pointer: *mut c_void, size: usize, count: usize) -> Outcome<(usize, Location)> {
     let dst = required(pointer, "ptr")?;
-    check(dst % 4 == 0, INVALID_PARAM, || {
-        format!("ptr={dst:#x} is not aligned to 4 bytes")
-    })?;
+    check(dst % 4 == 0, INVALID_PARAM, || format!("ptr={dst:#x} is not aligned to 4 bytes"))?;
     // The vendor multiplies without looking at the overflow, and so does this check.
     let needed = count.wrapping_mul(4);
-    check(size >= needed, INVALID_PARAM, || {
-        format!("N={count} words need {needed} bytes, memSize={size}")
-    })?;
+    check(size >= needed, INVALID_PARAM, || format!("N={count} words need {needed} bytes, memSize={size}"))?;
     let place = locate(dst)?;
-    check(
-        matches!(place, Location::Device(_) | Location::Host),
-        INVALID_PARAM,
-        || format!("ptr={dst:#x} is {place:?} memory, not the device's and not pinned"),
-    )?;
+    check(matches!(place, Location::Device(_) | Location::Host), INVALID_PARAM, || {
+        format!("ptr={dst:#x} is {place:?} memory, not the device's and not pinned")
+    })?;
     Ok((dst, place))
 }
 
-#[cfg(not(feature = "cann-8-5"))]
-fn words(
-    dst: usize,
-    place: Location,
-    value: u32,
-    count: usize,
-    stream: Option<&'static stream::Stream>,
-) -> Outcome {
+fn words(dst: usize, place: Location, value: u32, count: usize, stream: Option<&'static stream::Stream>) -> Outcome {
     if place == Location::Host {
         return transfer::set_words(dst, value, count);
     }

@@ -13,14 +13,19 @@ use std::ffi::c_void;
 
 gated! {
     /// Copies from a device variable, now.
-    fn aclrtMemcpyFromSymbol(dst: *mut c_void, dstMax: usize, symbol: *const c_void, count: usize, offset: usize, kind: i32) => {
+    fn aclrtMemcpyFromSymbol(
+        dst: *mut c_void, dstMax: usize, symbol: *const c_void, count: usize, offset: usize, kind: i32,
+    ) => {
         if count == 0 {
             return Ok(());
         }
         linear::now_checked(from(dst, dstMax, symbol, count, offset, kind)?)
     };
     /// Copies from a device variable on a stream.
-    fn aclrtMemcpyFromSymbolAsync(dst: *mut c_void, dstMax: usize, symbol: *const c_void, count: usize, offset: usize, kind: i32, stream: *mut c_void) => {
+    fn aclrtMemcpyFromSymbolAsync(
+        dst: *mut c_void, dstMax: usize, symbol: *const c_void, count: usize, offset: usize, kind: i32,
+        stream: *mut c_void,
+    ) => {
         if count == 0 {
             return Ok(());
         }
@@ -35,7 +40,9 @@ gated! {
         linear::now_checked(to(symbol, src, count, offset, kind)?)
     };
     /// Copies to a device variable on a stream.
-    fn aclrtMemcpyToSymbolAsync(symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: i32, stream: *mut c_void) => {
+    fn aclrtMemcpyToSymbolAsync(
+        symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: i32, stream: *mut c_void,
+    ) => {
         if count == 0 {
             return Ok(());
         }
@@ -44,31 +51,16 @@ gated! {
     };
 }
 
-fn from(
-    dst: *mut c_void,
-    max: usize,
-    symbol: *const c_void,
-    count: usize,
-    offset: usize,
-    kind: i32,
-) -> Outcome<Range> {
+fn from(dst: *mut c_void, max: usize, symbol: *const c_void, count: usize, offset: usize, kind: i32) -> Outcome<Range> {
     let symbol = required(symbol, "symbol")?;
     let dst = required(dst, "dst")?;
-    check(count <= max, INVALID_PARAM, || {
-        format!("count={count} must not exceed dstMax={max}")
-    })?;
+    check(count <= max, INVALID_PARAM, || format!("count={count} must not exceed dstMax={max}"))?;
     Kind::one_of(kind, &[Kind::DeviceToHost, Kind::Default])?;
     let (start, _) = part(symbol, count, offset)?;
     Ok(Range { dst, max, src: start, count })
 }
 
-fn to(
-    symbol: *const c_void,
-    src: *const c_void,
-    count: usize,
-    offset: usize,
-    kind: i32,
-) -> Outcome<Range> {
+fn to(symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: i32) -> Outcome<Range> {
     let symbol = required(symbol, "symbol")?;
     let src = required(src, "src")?;
     Kind::one_of(kind, &[Kind::HostToDevice, Kind::Default])?;
@@ -93,10 +85,7 @@ fn look_up(symbol: usize) -> Outcome<(usize, usize)> {
     let device = context::current()?.device;
     let mut world = world::lock();
     let Some(variable) = world.variables.get_mut(&symbol) else {
-        return fail(
-            RT_INVALID_SYMBOL,
-            format!("symbol={symbol:#x} is no device variable"),
-        );
+        return fail(RT_INVALID_SYMBOL, format!("symbol={symbol:#x} is no device variable"));
     };
     let start = match variable.at.get(&device) {
         Some(start) => *start,

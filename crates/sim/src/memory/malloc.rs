@@ -94,9 +94,7 @@ fn padding(policy: i32) -> usize {
 fn rounded(target: *mut *mut c_void, size: usize, padding: usize) -> Outcome {
     required(target, "devPtr")?;
     positive(size, "size")?;
-    let room = size
-        .checked_add(GRAIN + padding)
-        .map(|sum| (sum - 1) / GRAIN * GRAIN);
+    let room = size.checked_add(GRAIN + padding).map(|sum| (sum - 1) / GRAIN * GRAIN);
     let Some(room) = room else {
         return fail(INVALID_PARAM, format!("size={size} is too large"));
     };
@@ -162,19 +160,12 @@ fn free_device(address: *mut c_void) -> Outcome {
         Some(Place::Device(..)) => registry.give_back(start),
         Some(Place::Managed(_)) => {}
         _ => {
-            return fail(
-                RT_PARAM_INVALID,
-                format!("devPtr={address:?} is not the start of device memory"),
-            );
+            return fail(RT_PARAM_INVALID, format!("devPtr={address:?} is not the start of device memory"));
         }
     }
     let block = registry.blocks.remove(&start);
     drop(registry);
-    if let Some(Block {
-        size,
-        place: Place::Device(device, ..),
-    }) = block
-    {
+    if let Some(Block { size, place: Place::Device(device, ..) }) = block {
         registry::discharge(device, size);
     }
     Ok(())
@@ -183,13 +174,8 @@ fn free_device(address: *mut c_void) -> Outcome {
 fn free_host(address: *mut c_void) -> Outcome {
     let start = required(address, "hostPtr")?;
     let mut registry = registry::write();
-    let pinned = registry
-        .blocks
-        .get(&start)
-        .is_some_and(|block| matches!(block.place, Place::Pinned(_)));
-    check(pinned, RT_PARAM_INVALID, || {
-        format!("hostPtr={address:?} is not the start of pinned memory")
-    })?;
+    let pinned = registry.blocks.get(&start).is_some_and(|block| matches!(block.place, Place::Pinned(_)));
+    check(pinned, RT_PARAM_INVALID, || format!("hostPtr={address:?} is not the start of pinned memory"))?;
     registry.blocks.remove(&start);
     Ok(())
 }

@@ -4,8 +4,7 @@
 //! it; the bytes are in a backing elsewhere, which a copy under way keeps alive.
 
 use crate::error::{
-    Outcome, RT_DRV_INTERNAL_ERROR, RT_INVALID_HANDLE, RT_MEMORY_ALLOCATION, RT_PARAM_INVALID,
-    check, fail,
+    Outcome, RT_DRV_INTERNAL_ERROR, RT_INVALID_HANDLE, RT_MEMORY_ALLOCATION, RT_PARAM_INVALID, check, fail,
 };
 use crate::settings::{MAX_DEVICES, settings};
 use std::collections::BTreeMap;
@@ -47,10 +46,7 @@ impl Backing {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         match map(ptr::null_mut(), size, protection, 0) {
             Some(start) => Ok(Arc::new(Self { start, size })),
-            None => fail(
-                RT_MEMORY_ALLOCATION,
-                format!("no memory for {size} bytes on this machine"),
-            ),
+            None => fail(RT_MEMORY_ALLOCATION, format!("no memory for {size} bytes on this machine")),
         }
     }
 
@@ -75,9 +71,9 @@ pub enum Place {
     /// A device's view of registered host memory that begins here.
     Mirror(u32, usize),
     /// Pinned host memory; the block is the backing itself.
-    Pinned(Arc<Backing>),
+    Pinned(#[expect(dead_code, reason = "owns the bytes")] Arc<Backing>),
     /// Managed memory; the block is the backing itself.
-    Managed(Arc<Backing>),
+    Managed(#[expect(dead_code, reason = "owns the bytes")] Arc<Backing>),
     /// The program's own memory, registered; its mirror, if it was asked for.
     Registered(Option<usize>),
 }
@@ -112,11 +108,8 @@ pub struct Registry {
     hint: usize,
 }
 
-static REGISTRY: RwLock<Registry> = RwLock::new(Registry {
-    blocks: BTreeMap::new(),
-    taken: BTreeMap::new(),
-    hint: WINDOW.start,
-});
+static REGISTRY: RwLock<Registry> =
+    RwLock::new(Registry { blocks: BTreeMap::new(), taken: BTreeMap::new(), hint: WINDOW.start });
 
 static USED: [AtomicU64; MAX_DEVICES as usize] = [const { AtomicU64::new(0) }; MAX_DEVICES as usize];
 
@@ -151,12 +144,8 @@ impl Registry {
             }
             start = (taken + length + PAGE).next_multiple_of(alignment);
         }
-        let fits = start
-            .checked_add(size)
-            .is_some_and(|end| end <= WINDOW.end);
-        check(fits, RT_MEMORY_ALLOCATION, || {
-            format!("no room for {size} bytes in the device's address range")
-        })?;
+        let fits = start.checked_add(size).is_some_and(|end| end <= WINDOW.end);
+        check(fits, RT_MEMORY_ALLOCATION, || format!("no room for {size} bytes in the device's address range"))?;
         let flags = libc::MAP_FIXED_NOREPLACE;
         let wish = ptr::with_exposed_provenance_mut(start);
         let mapped = map(wish, size, libc::PROT_NONE, flags);
@@ -164,10 +153,7 @@ impl Registry {
             if let Some(elsewhere) = mapped {
                 unmap(elsewhere, size);
             }
-            return fail(
-                RT_MEMORY_ALLOCATION,
-                format!("the device's address {start:#x} is in use in this process"),
-            );
+            return fail(RT_MEMORY_ALLOCATION, format!("the device's address {start:#x} is in use in this process"));
         }
         self.taken.insert(start, size);
         if start == self.hint {
@@ -192,9 +178,7 @@ pub fn in_window(address: usize) -> bool {
 
 /// What the driver says of a pointer.
 pub fn locate(address: usize) -> Outcome<Location> {
-    check(address != 0, RT_PARAM_INVALID, || {
-        "the driver has no attributes for NULL".into()
-    })?;
+    check(address != 0, RT_PARAM_INVALID, || "the driver has no attributes for NULL".into())?;
     check(OPEN.load(Ordering::Acquire) > 0, RT_INVALID_HANDLE, || {
         "no device was opened, so the driver knows no address".into()
     })?;
@@ -206,10 +190,7 @@ pub fn locate(address: usize) -> Outcome<Location> {
 }
 
 fn unallocated<T>(address: usize) -> Outcome<T> {
-    fail(
-        RT_DRV_INTERNAL_ERROR,
-        format!("{address:#x} is a device address that is not allocated"),
-    )
+    fail(RT_DRV_INTERNAL_ERROR, format!("{address:#x} is a device address that is not allocated"))
 }
 
 /// A stretch of bytes the simulator can move.

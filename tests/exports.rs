@@ -1,0 +1,79 @@
+//! The C surface of the library, held to the function table.
+
+mod support;
+
+use aclshim_facts::FUNCTIONS;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn printed(command: &str, arguments: &[&str], file: &Path) -> String {
+    let output = Command::new(command).args(arguments).arg(file).output().expect(command);
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_library_exports_the_table_and_nothing_else() {
+    if !support::has("nm", "the_library_exports_the_table_and_nothing_else") {
+        return;
+    }
+    let listed = printed("nm", &["-D", "--defined-only", "--format=posix"], &support::shim());
+    let exported: BTreeSet<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    let others = ["aclshim_harness", "dlsym", "dlvsym", "dladdr", "dladdr1"];
+    let expected: BTreeSet<&str> = FUNCTIONS.iter().map(|row| row.name).chain(others).collect();
+    assert_eq!(exported, expected);
+}
+
+#[test]
+fn the_library_is_never_unloaded_binds_at_once_and_takes_little_static_tls() {
+    if !support::has("readelf", "the_library_is_never_unloaded_binds_at_once_and_takes_little_static_tls") {
+        return;
+    }
+    let dynamic = printed("readelf", &["-dW"], &support::shim());
+    let flags = dynamic.lines().find(|line| line.contains("FLAGS_1")).expect("DT_FLAGS_1");
+    assert!(flags.contains("NODELETE") && flags.contains("NOW"), "{flags}");
+    assert!(dynamic.contains("soname: [libaclshim.so]"), "{dynamic}");
+
+    let segments = printed("readelf", &["-lW"], &support::shim());
+    let tls = segments.lines().find(|line| line.trim_start().starts_with("TLS")).expect("a TLS segment");
+    let size = tls.split_whitespace().nth(5).expect("its size in memory").trim_start_matches("0x");
+    let size = u64::from_str_radix(size, 16).unwrap();
+    assert!(size <= 256, "{size} bytes of static TLS: a library that is opened late lives off a small surplus");
+}
+
+/// Redeclares every function of the table behind a header that declares them.
+fn redeclared(header: &str) -> String {
+    let mut source = format!("#include \"{header}\"\n");
+    for row in FUNCTIONS {
+        let _ = writeln!(source, "{};", row.c_declaration());
+    }
+    source
+}
+
+fn compiles(name: &str, source: &str, include: &Path) -> Result<(), String> {
+    let file = support::scratch(name).join("redeclare.c");
+    fs::write(&file, source).unwrap();
+    let result = Command::new("cc").arg("-fsyntax-only").arg("-I").arg(include).arg(&file).output().expect("cc");
+    if result.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&result.stderr).into_owned()) }
+}
+
+#[test]
+fn the_signatures_are_those_of_the_header() {
+    let include = support::root().join("include");
+    compiles("signatures", &redeclared("acl/acl.h"), &include).unwrap();
+    // The check can fail: one argument of another type is a conflict.
+    let wrong = redeclared("acl/acl.h").replacen("size_t destMax", "uint32_t destMax", 1);
+    let error = compiles("signatures-wrong", &wrong, &include).unwrap_err();
+    assert!(error.contains("conflicting types"), "{error}");
+}
+
+#[test]
+fn the_signatures_are_those_of_an_installed_cann() {
+    // Where CANN is not installed there is nothing to compare with.
+    if let Some(home) = std::env::var_os("ASCEND_HOME_PATH") {
+        compiles("signatures-cann", &redeclared("acl/acl.h"), &Path::new(&home).join("include")).unwrap();
+    }
+}

@@ -1,0 +1,37 @@
+//! What is made from the tables and committed must be what the tables make today.
+//! `make header` and `make docs` write the files (`ACLSHIM_UPDATE=1`).
+
+mod support;
+
+use std::fs;
+
+#[track_caller]
+fn is_fresh(path: &str, made: &str) {
+    let file = support::root().join(path);
+    if std::env::var_os("ACLSHIM_UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, made).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(committed == made, "{path} is stale: run `make docs` and commit it");
+}
+
+#[test]
+fn the_c_header_is_the_one_that_the_types_make() {
+    let config = cbindgen::Config::from_file(support::root().join("cbindgen.toml")).expect("cbindgen.toml");
+    let bindings = cbindgen::Builder::new()
+        .with_src(support::root().join("src/harness.rs"))
+        .with_config(config)
+        .generate()
+        .expect("a header");
+    let mut made = Vec::new();
+    bindings.write(&mut made);
+    is_fresh("include/aclshim.h", &String::from_utf8(made).unwrap());
+}
+
+#[test]
+fn the_pages_are_the_ones_that_the_tables_make() {
+    for (name, text) in aclshim_facts::documents::pages() {
+        is_fresh(&format!("docs/{name}"), &text);
+    }
+}

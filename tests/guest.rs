@@ -1,0 +1,525 @@
+//! We are guests: a program with the shim shows, returns and leaves what it does without it, and each of its calls is
+//! counted, whatever it does to itself.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use support::{Build, Output, Run, has, host, root, scratch, shim, sim, target};
+
+/// Runs a host without and with the shim. What it shows must be the same; the run with the shim is given back.
+#[track_caller]
+fn same(host: &Path, prepare: impl Fn(Run) -> Run) -> Output {
+    let without = prepare(Run::new(host).sim()).run();
+    let with = prepare(Run::new(host).sim().shim()).run();
+    assert_eq!(with.seen(), without.seen(), "with the shim, and without it");
+    assert!(!with.status.to_string().contains("SIGALRM"), "hung: {with:?}");
+    with
+}
+
+/// The same for a program that must end with 0.
+#[track_caller]
+fn same_and_well(host: &Path, prepare: impl Fn(Run) -> Run) -> Output {
+    same(host, prepare).ok()
+}
+
+/// What the program itself says it has called.
+#[track_caller]
+fn own(output: &Output) -> u64 {
+    let lines = fs::read_to_string(output.scratch.join("own")).expect("the program's own count");
+    lines.lines().map(|line| line.parse::<u64>().unwrap()).sum()
+}
+
+/// The count files of a run.
+fn rings(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    files.filter(|path| path.extension() == Some("ring".as_ref())).collect()
+}
+
+/// Every call the program made is in `calls`, none is lost, nested or still open.
+#[track_caller]
+fn counted_exactly(output: &Output) {
+    let stat = output.stat();
+    let sums = ["calls", "nested", "not_recorded", "in_flight"].map(|key| stat.total(key));
+    assert_eq!(sums, [own(output), 0, 0, 0], "calls, nested, not recorded, in flight");
+}
+
+/// The log's lines about an event: their subjects.
+fn logged(output: &Output, event: &str) -> Vec<String> {
+    let lines = output.log().into_iter().filter(|line| line["event"] == event);
+    lines.map(|line| line["subject"].as_str().unwrap().to_owned()).collect()
+}
+
+fn plain_library() -> PathBuf {
+    Build::new("hosts/guest_plain_lib.c").link("ascendcl").library("guest_plain")
+}
+
+// ---- The examples ----
+
+fn examples() -> Vec<String> {
+    let sources = fs::read_dir(root().join("c-examples")).unwrap().map(|file| file.unwrap().path());
+    let sources = sources.filter(|path| path.extension() == Some("c".as_ref()));
+    let mut names: Vec<_> = sources.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    names.sort();
+    assert!(names.len() >= 6, "{names:?}");
+    names
+}
+
+#[test]
+fn every_example_prints_and_ends_the_same_with_the_shim_watching_and_with_it_off() {
+    for name in examples() {
+        let example = target("c-examples").join(&name);
+        let without = Run::new(&example).sim().run();
+        assert!(without.status.success() && !without.stdout.is_empty(), "{name}: {without:?}");
+        let off = Run::new(&example).sim().shim().env("ACLSHIM_MODE", "off").run();
+        assert_eq!(off.seen(), without.seen(), "{name} with ACLSHIM_MODE=off");
+        assert_eq!(rings(&off.scratch).len(), 0, "{name} was told to be off");
+        let with = Run::new(&example).sim().shim().run();
+        assert_eq!(with.seen(), without.seen(), "{name}");
+        assert_eq!(rings(&with.scratch).len(), 1, "{name} was seen");
+    }
+}
+
+#[test]
+fn every_call_of_every_example_is_counted_as_the_vendor_counts_it() {
+    let teller = Build::new("hosts/guest_vendor_count.c").library("guest_vendor_count");
+    for name in examples() {
+        let file = scratch("vendor").join("count");
+        // Behind the shim in the list, so that its end comes before the shim's would.
+        let run = Run::new(target("c-examples").join(&name)).sim().shim().preload(&teller);
+        let output = run.env("VENDOR_COUNT", &file).run().ok();
+        let told = fs::read_to_string(file).unwrap();
+        let told = told.lines().map(|line| line.split_once(' ').unwrap());
+        let told: BTreeMap<String, u64> = told.map(|(name, calls)| (name.into(), calls.parse().unwrap())).collect();
+        assert_eq!(told.len(), 21);
+        let called: BTreeMap<_, _> = told.into_iter().filter(|(_, calls)| *calls > 0).collect();
+        assert!(!called.is_empty(), "{name}");
+        assert_eq!(output.stat().calls(), called, "{name}");
+    }
+}
+
+// ---- What leaves a call by another way than its end ----
+
+#[test]
+fn an_exception_of_the_vendor_is_caught_by_the_host_and_later_calls_are_outermost() {
+    if !has("c++", "an_exception_of_the_vendor_is_caught_by_the_host_and_later_calls_are_outermost") {
+        return;
+    }
+    let faults = "throw@aclrtMemcpy:2,throw@aclrtMemcpy:5";
+    let output = same_and_well(&host("hosts/guest_throw.cpp"), |run| run.env("ASCENDCL_SIM_FAULT", faults));
+    assert_eq!(output.stdout.matches("caught 42").count(), 2, "{}", output.stdout);
+    counted_exactly(&output);
+}
+
+#[test]
+fn after_a_longjmp_out_of_the_vendor_later_calls_are_outermost() {
+    let faults = "longjmp@aclrtMemcpy:2,longjmp@aclrtMemcpy:5";
+    let output = same_and_well(&host("hosts/guest_longjmp.c"), |run| run.env("ASCENDCL_SIM_FAULT", faults));
+    assert_eq!(output.stdout.matches("jumped").count(), 2, "{}", output.stdout);
+    counted_exactly(&output);
+}
+
+#[test]
+fn a_jump_out_of_a_coroutine_whose_stack_is_then_given_back_leaves_nothing_behind() {
+    let fault = "longjmp@aclrtMemcpy:1";
+    let output = same_and_well(&host("hosts/guest_coroutine.c"), |run| run.env("ASCENDCL_SIM_FAULT", fault));
+    assert_eq!(output.stdout, "jumped\nreturned 0\nreturned 0\n");
+    counted_exactly(&output);
+}
+
+#[test]
+fn a_thread_that_ends_inside_a_call_ends_as_without_the_shim_and_the_others_go_on() {
+    let program = host("hosts/guest_cancel.c");
+    for (how, ending) in [("cancel", "cleaned up\nended with -1\n"), ("exit", "cleaned up\nended with 7\n")] {
+        let output = same_and_well(&program, |run| run.arg(how).env("ASCENDCL_SIM_FAULT", "hang@aclrtMemcpy:2"));
+        assert_eq!(output.stdout, ending, "{how}");
+        let stat = output.stat();
+        assert_eq!((stat.total("calls"), stat.total("nested")), (own(&output), 0), "{how}");
+        assert!(stat.total("in_flight") <= 1, "{how}: the call that never ended");
+    }
+    let output = same_and_well(&program, |run| run.arg("jump").env("ASCENDCL_SIM_FAULT", "hang@aclrtMemcpy:2"));
+    assert_eq!(output.stdout, "ended with 8\n");
+    counted_exactly(&output);
+}
+
+#[test]
+fn a_call_that_the_vendor_makes_inside_another_is_nested() {
+    let output =
+        same_and_well(&host("hosts/guest_reenter.c"), |run| run.env("ASCENDCL_SIM_FAULT", "reenter@aclrtMemcpy:1"));
+    let stat = output.stat();
+    assert_eq!((stat.total("calls"), stat.total("nested")), (2, 1));
+}
+
+#[test]
+fn errno_is_the_hosts_until_the_vendor_sets_it() {
+    let program = host("hosts/guest_errno.c");
+    let untouched = same_and_well(&program, |run| run);
+    for who in ["main", "thread", "child"] {
+        for (call, code) in [(0, 0), (1, 0), (2, 100_000)] {
+            let line = format!("{who} call {call}: code {code} errno {}\n", 70 + call);
+            assert!(untouched.stdout.contains(&line), "{line}{}", untouched.stdout);
+        }
+    }
+    let set = same_and_well(&program, |run| run.env("ASCENDCL_SIM_FAULT", "errno=33@aclrtMemcpy:*"));
+    assert_eq!(set.stdout.matches("errno 33\n").count(), 9, "{}", set.stdout);
+}
+
+// ---- No real library, or ourselves in its place ----
+
+#[test]
+fn without_a_real_library_a_call_answers_207000_and_the_log_says_so_once_a_function() {
+    let program = Build::new("hosts/guest_missing.c").program();
+    let output = Run::new(&program).shim().run().ok();
+    assert_eq!(output.stdout, "copy 207000 errno 77\ncopy 207000 errno 77\ncopy 207000 errno 77\nset 207000\n");
+    assert_eq!(output.stderr, "");
+    assert_eq!(logged(&output, "unavailable"), ["aclrtMemcpy", "aclrtMemset"]);
+}
+
+#[test]
+fn a_function_that_the_real_library_lacks_answers_207000_and_the_log_says_so_once() {
+    let program = Build::new("hosts/guest_lacking.c").arg("-Wl,-z,lazy").link("ascendcl").program();
+    let old = target("sim/no-batch");
+    let without = Run::new(&program).library_path(&old).run();
+    assert!(!without.status.success() && without.stderr.contains("aclrtMemcpyBatch"), "{without:?}");
+    let with = Run::new(&program).library_path(&old).shim().run().ok();
+    assert_eq!(with.stdout, "copy 0\nbatch 207000\nbatch 207000\nbatch 207000\nat 5\n");
+    assert_eq!(logged(&with, "unavailable"), ["aclrtMemcpyBatch"]);
+    assert_eq!(with.stat().total("calls"), 4);
+}
+
+#[test]
+fn the_shim_is_never_taken_for_the_real_library() {
+    let program = Build::new("hosts/guest_missing.c").program();
+    let folder = scratch("impostor");
+    fs::copy(shim(), folder.join("libascendcl.so")).unwrap();
+    let linked = scratch("impostor-link");
+    std::os::unix::fs::symlink(shim(), linked.join("libascendcl.so")).unwrap();
+    let plain = || Run::new(&program).shim();
+    let runs = [
+        ("ACLSHIM_REAL is the shim", plain().env("ACLSHIM_REAL", shim())),
+        ("ACLSHIM_REAL is a copy of the shim", plain().env("ACLSHIM_REAL", folder.join("libascendcl.so"))),
+        ("a copy of the shim has the vendor's name", plain().library_path(&folder)),
+        ("a link to the shim has the vendor's name", plain().library_path(&linked)),
+        ("a copy of the shim is preloaded too", plain().preload(folder.join("libascendcl.so"))),
+        ("a copy is preloaded and ACLSHIM_REAL", {
+            plain().preload(folder.join("libascendcl.so")).env("ACLSHIM_REAL", folder.join("libascendcl.so"))
+        }),
+    ];
+    for (what, run) in runs {
+        let output = run.run();
+        assert_eq!(output.status.code(), Some(0), "{what}: {output:?}");
+        assert_eq!(
+            output.stdout, "copy 207000 errno 77\ncopy 207000 errno 77\ncopy 207000 errno 77\nset 207000\n",
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_copy_of_the_shim_under_the_vendors_name_does_not_hide_the_real_library() {
+    let folder = scratch("impostor");
+    fs::copy(shim(), folder.join("libascendcl.so")).unwrap();
+    let program = Build::new("hosts/guest_missing.c").program();
+    let real = sim().join("libascendcl.so");
+    let output = Run::new(&program).shim().library_path(&folder).env("ACLSHIM_REAL", real).run().ok();
+    assert_eq!(output.stdout, "copy 0 errno 77\ncopy 0 errno 77\ncopy 0 errno 77\nset 0\n");
+    assert_eq!(output.stat().total("calls"), 4);
+}
+
+// ---- The loader ----
+
+#[test]
+fn lookups_beside_a_thread_that_opens_and_closes_libraries_never_hang() {
+    let library = plain_library();
+    let program = host("hosts/guest_loader.c");
+    let output = same_and_well(&program, |run| run.arg(&library));
+    assert_eq!(output.stdout, "both ran\n");
+    counted_exactly(&output);
+}
+
+// ---- fork, clone, exec ----
+
+#[test]
+fn children_of_a_threaded_process_count_under_their_own_pid_and_nothing_is_lost() {
+    let output = same_and_well(&host("hosts/guest_fork.c"), |run| run.arg("warm").arg(plain_library()));
+    counted_exactly(&output);
+    assert_eq!(output.stat().total("processes"), 201);
+    let pids = rings(&output.scratch).into_iter().map(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.split('-').nth(1).unwrap().to_owned()
+    });
+    assert_eq!(pids.collect::<std::collections::BTreeSet<_>>().len(), 201);
+    fs::remove_dir_all(&output.scratch).unwrap();
+}
+
+#[test]
+fn a_child_whose_first_call_comes_after_a_fork_amid_dlopen_does_not_hang() {
+    let output = same_and_well(&host("hosts/guest_fork.c"), |run| run.arg("cold").arg(plain_library()));
+    counted_exactly(&output);
+    assert_eq!(output.stat().total("processes"), 200);
+    fs::remove_dir_all(&output.scratch).unwrap();
+}
+
+#[test]
+fn the_child_of_a_raw_clone_counts_for_itself() {
+    let output = same_and_well(&host("hosts/guest_clone.c"), |run| run);
+    counted_exactly(&output);
+    assert_eq!(output.stat().total("processes"), 2);
+}
+
+#[test]
+fn calls_before_and_after_an_exec_are_all_counted() {
+    let output = same_and_well(&host("hosts/guest_exec.c"), |run| run);
+    counted_exactly(&output);
+    assert_eq!(output.stat().total("processes"), 4);
+}
+
+// ---- Ends ----
+
+#[test]
+fn however_a_process_ends_its_calls_stay_counted() {
+    let program = host("hosts/guest_end.c");
+    for how in ["return", "exit", "_exit", "quick_exit", "abort", "fault", "kill", "pthread_exit"] {
+        let output = same(&program, |run| run.arg(how));
+        counted_exactly(&output);
+    }
+}
+
+#[test]
+fn a_process_killed_amid_calls_of_four_threads_has_counted_each_of_them() {
+    let program = host("hosts/guest_killed.c");
+    for round in 1..=10 {
+        let (mut child, folder) = Run::new(&program).sim().shim().spawn();
+        let truth = |at: usize| {
+            let bytes = fs::read(folder.join("truth")).unwrap_or_default();
+            let word =
+                |at: usize| bytes.get(8 * at..8 * at + 8).map_or(0, |w| u64::from_le_bytes(w.try_into().unwrap()));
+            (0..4).map(|thread| word(8 * thread + at)).collect::<Vec<_>>()
+        };
+        // Until each of them is well on its way.
+        while truth(1).iter().any(|&after| after < 500 * round) {
+            assert!(child.try_wait().unwrap().is_none(), "ended by itself");
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        let status = child.wait().unwrap();
+        let output = Output { status, stdout: String::new(), stderr: String::new(), scratch: folder.clone() };
+        let stat = output.stat();
+        let (begun, ended): (u64, u64) = (truth(0).iter().sum(), truth(1).iter().sum());
+        let calls = stat.total("calls");
+        assert!((ended..=begun).contains(&calls), "{ended} <= {calls} <= {begun}");
+        assert_eq!((stat.total("nested"), stat.total("not_recorded")), (0, 0));
+        assert!(stat.total("in_flight") <= 4, "{:?}", stat.0);
+    }
+}
+
+// ---- Signals, early and late calls, threads ----
+
+#[test]
+fn calls_in_a_signal_handler_are_all_counted() {
+    let program = host("hosts/guest_signal.c");
+    for how in ["warm", "cold", "stack"] {
+        let output = same_and_well(&program, |run| run.arg(how));
+        assert_eq!(output.stdout, "handled\n");
+        let stat = output.stat();
+        let counted = ["calls", "nested", "not_recorded"].map(|key| stat.total(key));
+        assert_eq!(counted.iter().sum::<u64>(), own(&output), "{how}: {counted:?}");
+        assert!(counted[2] <= if how == "cold" { 1 } else { 0 }, "{how}: {counted:?}");
+        assert_eq!(stat.total("in_flight"), 0, "{how}");
+    }
+}
+
+#[test]
+fn calls_from_constructors_and_destructors_of_every_kind_are_counted() {
+    let library = Build::new("hosts/guest_early_lib.c").link("ascendcl").library("guest_early");
+    let folder = library.parent().unwrap();
+    let search = format!("-L{}", folder.display());
+    let program = Build::new("hosts/guest_early.c").arg(search).link("guest_early").link("ascendcl").program();
+    let output = same_and_well(&program, |run| run.library_path(folder));
+    assert_eq!(output.stdout, "early code 0, 3 rounds\n");
+    counted_exactly(&output);
+}
+
+#[test]
+fn calls_from_static_and_thread_local_objects_are_counted() {
+    if !has("c++", "calls_from_static_and_thread_local_objects_are_counted") {
+        return;
+    }
+    counted_exactly(&same_and_well(&host("hosts/guest_late.cpp"), |run| run));
+}
+
+#[test]
+fn ten_thousand_short_threads_are_counted_in_one_file_that_does_not_grow() {
+    let program = host("hosts/guest_threads.c");
+    let size = |output: &Output| {
+        let [file] = &rings(&output.scratch)[..] else { panic!("one file") };
+        fs::metadata(file).unwrap().len()
+    };
+    let one = same_and_well(&program, |run| run.arg("short").arg("1"));
+    let many = same_and_well(&program, |run| run.arg("short").arg("10000"));
+    counted_exactly(&many);
+    assert_eq!(size(&many), size(&one));
+}
+
+#[test]
+fn two_hundred_threads_alive_at_once_are_counted_exactly() {
+    let output = same_and_well(&host("hosts/guest_threads.c"), |run| run.arg("alive").arg("200"));
+    counted_exactly(&output);
+    assert_eq!(rings(&output.scratch).len(), 1);
+}
+
+// ---- A host that gives us nothing ----
+
+#[test]
+fn under_limits_of_the_system_the_host_runs_as_without_the_shim() {
+    let program = host("hosts/guest_limits.c");
+    for (name, value) in
+        [("fsize", "0"), ("fsize", "4096"), ("fsize", "100000"), ("nofile", "0"), ("nofile", "3"), ("as", "0")]
+    {
+        let output = same_and_well(&program, |run| run.arg(name).arg(value));
+        assert_eq!(output.stdout, "100 copies\n", "{name} {value}");
+        if name == "fsize" && value == "0" {
+            assert_eq!(rings(&output.scratch).len(), 0, "no file may be made");
+        }
+    }
+}
+
+#[test]
+fn after_a_file_size_limit_that_leaves_room_for_a_log_the_log_says_not_recording() {
+    // The log's own threshold is 1 MiB, the ring's its size: only the ring's directory can be at fault here.
+    let program = host("hosts/guest_calls.c");
+    let missing = scratch("ring").join("missing");
+    let file = scratch("ring").join("file");
+    fs::write(&file, "mine").unwrap();
+    for folder in
+        [missing.as_path(), &file, Path::new("/proc"), Path::new("/dev/null"), Path::new("/proc/self/nothing")]
+    {
+        let output = same_and_well(&program, |run| run.arg("20").env("ACLSHIM_RING_DIR", folder));
+        assert_eq!(logged(&output, "not-recording"), [folder.to_str().unwrap()]);
+        assert!(!missing.exists());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+}
+
+#[test]
+fn a_full_ring_directory_changes_nothing_but_the_log() {
+    let name = "a_full_ring_directory_changes_nothing_but_the_log";
+    if !has("unshare", name) {
+        return;
+    }
+    let mount = "mount -t tmpfs -o size=16k none \"$FULL\" && exec \"$@\"";
+    let full = scratch("full");
+    let inside = |command: &mut Command| {
+        command.args(["-rm", "sh", "-c", mount, "sh"]).env("FULL", &full).stderr(Stdio::null()).stdout(Stdio::null());
+        command.arg("true").status().is_ok_and(|status| status.success())
+    };
+    if !inside(&mut Command::new("unshare")) {
+        eprintln!("SKIPPED {name}: no mount namespace may be made here");
+        return;
+    }
+    let program = host("hosts/guest_calls.c");
+    let run = |run: Run| {
+        let run = run.arg("-rm").arg("sh").arg("-c").arg(mount).arg("sh").env("FULL", &full).arg(&program).arg("20");
+        run.sim().env("ACLSHIM_RING_DIR", &full).run().ok()
+    };
+    let (without, with) = (run(Run::new("unshare")), run(Run::new("unshare").shim()));
+    assert_eq!(with.seen(), without.seen());
+    assert_eq!(logged(&with, "not-recording"), [full.to_str().unwrap()]);
+}
+
+#[test]
+fn where_opening_files_is_refused_copies_still_work() {
+    let output = same_and_well(&host("hosts/guest_filter.c"), |run| run.arg("refuse"));
+    assert_eq!(output.stdout, "100 copies\n");
+    assert_eq!(rings(&output.scratch).len(), 0);
+}
+
+#[test]
+fn a_warm_thread_makes_no_system_call() {
+    let output = same_and_well(&host("hosts/guest_filter.c"), |run| run.arg("strict"));
+    assert_eq!(output.stdout, "1000 copies\n");
+    counted_exactly(&output);
+}
+
+#[test]
+fn garbage_in_a_setting_changes_nothing_for_the_host() {
+    use std::os::unix::ffi::OsStrExt;
+    let program = host("hosts/guest_calls.c");
+    let long = "x".repeat(5000);
+    let long_path = format!("/{}", "y/".repeat(4000));
+    let values: [&[u8]; 9] = [
+        b"",
+        b"nonsense",
+        b"99999999999999999999999999",
+        b"-1",
+        b"\xff\xfe\x80/\xc3",
+        b"two\nlines\x1b[31m\"{}",
+        b"%s%n%s%n",
+        long.as_bytes(),
+        long_path.as_bytes(),
+    ];
+    let settings = [
+        "ACLSHIM_MODE",
+        "ACLSHIM_DIR",
+        "ACLSHIM_CONFIG",
+        "ACLSHIM_REAL",
+        "ACLSHIM_RING_DIR",
+        "ACLSHIM_RING_SIZE",
+        "ACLSHIM_RECORD",
+        "ACLSHIM_DRAIN",
+        "ACLSHIM_CALLS",
+        "ACLSHIM_DEEPBIND",
+        "ACLSHIM_STDERR",
+        "ACLSHIM_NONE_SUCH",
+    ];
+    let without = Run::new(&program).sim().arg("20").run().ok();
+    for setting in settings {
+        for value in values {
+            let value = std::ffi::OsStr::from_bytes(value);
+            let with = Run::new(&program).sim().shim().arg("20").env(setting, value).run();
+            assert_eq!(with.seen(), without.seen(), "{setting}={value:?}");
+            with.log(); // every line is JSON
+            if !["ACLSHIM_DIR", "ACLSHIM_RING_DIR"].contains(&setting) {
+                assert_eq!(with.stat().total("calls"), 20, "{setting}={value:?}");
+            }
+            fs::remove_dir_all(with.scratch).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_word_that_makes_no_sense_is_named_once_in_the_log() {
+    let output = same_and_well(&host("hosts/guest_calls.c"), |run| run.env("ACLSHIM_MODE", "Observe"));
+    assert_eq!(logged(&output, "setting"), ["ACLSHIM_MODE"]);
+    counted_exactly(&output);
+}
+
+#[test]
+fn a_process_that_never_copies_gets_no_file_no_thread_and_no_output() {
+    let output = same_and_well(&host("hosts/guest_idle.c"), |run| run.arg("idle").env("ACLSHIM_MODE", "nonsense"));
+    assert!(output.stdout.contains("found 1\nthreads 1\n"), "{}", output.stdout);
+    assert_eq!(fs::read_dir(&output.scratch).unwrap().count(), 0, "nothing was written");
+
+    let output = Run::new("true").shim().run().ok();
+    assert_eq!(output.seen(), (Some(0), None, "", ""));
+    assert_eq!(fs::read_dir(&output.scratch).unwrap().count(), 0, "nothing was written");
+}
+
+#[test]
+fn descriptors_and_threads_are_the_hosts_own_after_copies_too() {
+    let program = host("hosts/guest_idle.c");
+    counted_exactly(&same_and_well(&program, |run| run.arg("copies")));
+    let output = same_and_well(&program, |run| run.arg("closes"));
+    counted_exactly(&output);
+    assert_eq!(fs::read_to_string(output.scratch.join("mine")).unwrap(), "my own");
+}
+
+#[test]
+fn a_count_file_is_for_its_owner_only() {
+    let output = same_and_well(&host("hosts/guest_calls.c"), |run| run);
+    let [file] = &rings(&output.scratch)[..] else { panic!("one file") };
+    assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o600);
+}

@@ -1,0 +1,23 @@
+/* guest_limits NAME VALUE: copies under a limit of the system; the limit's signal would end it. */
+#include "guest_host.h"
+#include <sys/resource.h>
+
+int main(int argc, char **argv)
+{
+    limit();
+    if (argc < 3)
+        return 2;
+    rlim_t value = (rlim_t)atoll(argv[2]);
+    struct rlimit limits = {.rlim_cur = value, .rlim_max = value};
+    int which = !strcmp(argv[1], "fsize") ? RLIMIT_FSIZE : !strcmp(argv[1], "nofile") ? RLIMIT_NOFILE : RLIMIT_AS;
+    copies(strcmp(argv[1], "as") ? 0 : 1); /* the device's own memory is not what is limited here */
+    if (setrlimit(which, &limits) != 0)
+        return 3;
+    for (int i = 0; i < 100; i++) {
+        errno = 44;
+        if (copy() != 0 || errno != 44)
+            return 4;
+    }
+    printf("100 copies\n");
+    return 0;
+}
