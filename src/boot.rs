@@ -1,6 +1,7 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
 use crate::{elf, libdl, names, settings, target, thread};
+use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -34,6 +35,10 @@ static LIBDL_EXPORTS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 static FIRST: AtomicU32 = AtomicU32::new(0);
 /// The same for the functions of libdl.
 static LIBDL_FIRST: AtomicU32 = AtomicU32::new(0);
+/// What the program sees under each name: ours, another interposer's, or a stub of its own.
+static SEEN: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
+/// The process that booted.
+static PID: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(names::COUNT <= 32);
 
 #[ctor::ctor(unsafe)]
@@ -87,11 +92,13 @@ fn prepare() -> Standing {
     // SAFETY: we are the one thread that boots.
     unsafe { settings::read() };
 
-    let first = |name: &core::ffi::CStr| {
+    // SAFETY: asks for our own number.
+    PID.store(unsafe { libc::getpid() } as u32, Ordering::Relaxed);
+    let seen = |name: &CStr| {
         // SAFETY: a pseudo handle and a C string.
         unsafe { libdl::dlsym(libdl::DEFAULT, name.as_ptr()) as usize }
     };
-    let harness = first(c"aclshim_harness");
+    let harness = seen(c"aclshim_harness");
     let standing = if harness != 0 && !is_own(harness) {
         Standing::Passive
     } else if settings::settings().mode == settings::MODE_OFF {
@@ -99,11 +106,14 @@ fn prepare() -> Standing {
     } else {
         Standing::Active
     };
+    // Asked of the objects, not of the loader: to it a stub in the program is a definition.
+    let is_first = |name: &CStr| elf::resident(|_| true).find_map(|object| object.defined(name)).is_some_and(is_own);
     for (bit, name) in names::NAMES.iter().enumerate() {
-        FIRST.fetch_or(u32::from(is_own(first(name))) << bit, Ordering::Relaxed);
+        FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
+        SEEN[bit].store(seen(name), Ordering::Relaxed);
     }
     for (bit, (name, _)) in libdl::INTERPOSED.iter().enumerate() {
-        LIBDL_FIRST.fetch_or(u32::from(is_own(first(name))) << bit, Ordering::Relaxed);
+        LIBDL_FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
     }
     standing
 }
@@ -140,6 +150,17 @@ pub fn export(function: usize) -> usize {
 /// The address of our export of a function of libdl.
 pub fn libdl_export(which: usize) -> usize {
     LIBDL_EXPORTS[which].load(Ordering::Relaxed)
+}
+
+/// What the program sees under the name of a function of the table.
+pub fn seen(function: usize) -> usize {
+    SEEN[function].load(Ordering::Relaxed)
+}
+
+/// Whether this process was forked from the one that booted.
+pub fn is_fork_child() -> bool {
+    // SAFETY: asks for our own number.
+    unsafe { libc::getpid() as u32 != PID.load(Ordering::Relaxed) }
 }
 
 /// Whether our export is the first definition of a function of the table in this process.

@@ -3,10 +3,10 @@
 //! A process gets its file with its first copy, a thread its block with its first copy. After
 //! that a call costs a few adds to memory that only this thread writes: no lock, no system call.
 
-use crate::boot::{Standing, glance, standing, wait_until};
+use crate::boot::{Standing, glance, is_fork_child, standing, wait_until};
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::thread::{self, Mark};
+use crate::thread;
 use crate::{errno, rebind};
 use aclshim_facts::call::Amount;
 use aclshim_facts::code::ACL_SUCCESS;
@@ -53,7 +53,6 @@ fn process() -> &'static Process {
 
 /// One call under way, on the stack of its entry.
 pub struct Frame {
-    mark: Mark,
     outer: usize,
     stamp: u64,
     block: *const Block,
@@ -63,19 +62,19 @@ impl Frame {
     /// Before the call.
     #[inline(always)]
     pub const fn new() -> Self {
-        Self { mark: Mark::new(), outer: 0, stamp: 0, block: ptr::null() }
+        Self { outer: 0, stamp: 0, block: ptr::null() }
     }
 
-    /// The call begins.
+    /// The call begins; `caller` is where it came from.
     #[inline(always)]
-    pub fn begin(&mut self, function: Function) {
+    pub fn begin(&mut self, function: Function, caller: usize) {
         let thread = thread::current();
         let block =
             if thread.stamp.get() == !process().token.load(Ordering::Acquire) { thread.block.get() } else { attach() };
         // SAFETY: NULL, or a block in a file that stays mapped.
         let Some(counted) = (unsafe { block.as_ref() }) else { return };
         let counter = counted.counter(function as usize);
-        match thread.enter(&self.mark) {
+        match thread.enter(ptr::from_ref(self) as usize, caller) {
             None => counted.add(&counter.nested, 1),
             Some(outer) => {
                 self.outer = outer;
@@ -93,7 +92,7 @@ impl Frame {
         // SAFETY: as in `begin`.
         let Some(block) = (unsafe { self.block.as_ref() }) else { return };
         let thread = thread::current();
-        thread.leave(&self.mark, self.outer);
+        thread.leave(self.outer);
         // If the call forked, this may be the child, and the block its parent's.
         if self.stamp != !process().token.load(Ordering::Acquire) {
             return;
@@ -135,7 +134,8 @@ extern "C" fn attach() -> *const Block {
             return ptr::null();
         }
         let thread = thread::current();
-        if !thread.visited.replace(true) {
+        // Not in a fork child: there the loader's lock may be held by a thread that is not there.
+        if !thread.visited.replace(true) && !is_fork_child() {
             rebind::refresh();
         }
         let process = own_process();

@@ -212,10 +212,12 @@ struct RDebug {
     map: *const LinkMap,
 }
 
+/// An entry of that list, as far as it is public.
 #[repr(C)]
-struct LinkMap {
+pub struct LinkMap {
     base: usize,
-    name: *const c_char,
+    /// The object's name; empty for the program.
+    pub name: *const c_char,
     dynamic: *const c_void,
     next: *const LinkMap,
 }

@@ -1,7 +1,13 @@
 //! The C surface: one exported and a few private entries for each row of the function table.
 //!
-//! An entry holds nothing that needs clean-up while the real function runs, so that an exception,
-//! a longjmp or the end of the thread may pass through it.
+//! An entry is a stub in assembly in front of a body in Rust. The stub makes the caller's return
+//! address an argument of the body: it calls the body with the argument registers as they came,
+//! and what it has pushed, two words of which the second is that address, lies where the body's
+//! stack arguments begin, just before the caller's own. So the body takes every function's
+//! arguments as words: those in registers, the stub's two, those on the stack.
+//!
+//! Neither holds anything that needs clean-up while the real function runs: an exception, a
+//! longjmp or the end of the thread may pass through.
 
 use crate::count::{self, Frame};
 use crate::names::COUNT;
@@ -9,31 +15,153 @@ use crate::target::{self, PRIVATE};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
+use core::arch::naked_asm;
 use core::ffi::c_void;
 
 /// The start of a private entry.
-pub struct Entry(*const ());
-// SAFETY: the address of a function.
-unsafe impl Sync for Entry {}
+pub struct Entry(unsafe extern "C-unwind" fn());
 
 impl Entry {
     /// As a number.
     pub fn address(&self) -> usize {
-        self.0 as usize
+        self.0 as *const () as usize
     }
+}
+
+/// An argument as it comes in a register or in a word of the stack; narrow ones leave the upper
+/// half undefined.
+trait Word {
+    fn from_word(word: usize) -> Self;
+}
+
+impl Word for usize {
+    #[inline(always)]
+    fn from_word(word: usize) -> Self {
+        word
+    }
+}
+
+impl Word for i32 {
+    #[inline(always)]
+    fn from_word(word: usize) -> Self {
+        word as i32
+    }
+}
+
+impl Word for u32 {
+    #[inline(always)]
+    fn from_word(word: usize) -> Self {
+        word as u32
+    }
+}
+
+impl Word for aclrtMemcpyKind {
+    #[inline(always)]
+    fn from_word(word: usize) -> Self {
+        Self(word as i32)
+    }
+}
+
+impl<T> Word for *mut T {
+    #[inline(always)]
+    fn from_word(word: usize) -> Self {
+        word as *mut T
+    }
+}
+
+impl<T> Word for *const T {
+    #[inline(always)]
+    fn from_word(word: usize) -> Self {
+        word as *const T
+    }
+}
+
+/// The stub in front of `$body`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! stub {
+    ($body:path) => {
+        naked_asm!(
+            ".cfi_startproc", "endbr64",
+            "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
+            "call {body}",
+            "add rsp, 8", ".cfi_adjust_cfa_offset -8",
+            "ret", ".cfi_endproc",
+            body = sym $body)
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! stub {
+    ($body:path) => {
+        naked_asm!(
+            ".cfi_startproc", "hint #34",
+            "stp x29, x30, [sp, #-16]!", ".cfi_def_cfa_offset 16", ".cfi_offset x29, -16", ".cfi_offset x30, -8",
+            "mov x29, sp",
+            "bl {body}",
+            "ldp x29, x30, [sp], #16", ".cfi_def_cfa_offset 0", ".cfi_restore x29", ".cfi_restore x30",
+            "ret", ".cfi_endproc",
+            body = sym $body)
+    };
+}
+
+/// A body: the words of the arguments, ten at most, and the caller between the register words and
+/// the stack words. What a function has no argument for is never looked at.
+#[cfg(target_arch = "x86_64")]
+macro_rules! body {
+    ($name:ident, $caller:ident, $words:ident, $work:block) => {
+        #[allow(clippy::too_many_arguments)]
+        unsafe extern "C-unwind" fn $name<const SLOT: usize>(
+            w0: usize,
+            w1: usize,
+            w2: usize,
+            w3: usize,
+            w4: usize,
+            w5: usize,
+            _: usize,
+            $caller: usize,
+            w6: usize,
+            w7: usize,
+            w8: usize,
+            w9: usize,
+        ) -> aclError {
+            let $words = [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9];
+            $work
+        }
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! body {
+    ($name:ident, $caller:ident, $words:ident, $work:block) => {
+        #[allow(clippy::too_many_arguments)]
+        unsafe extern "C-unwind" fn $name<const SLOT: usize>(
+            w0: usize,
+            w1: usize,
+            w2: usize,
+            w3: usize,
+            w4: usize,
+            w5: usize,
+            w6: usize,
+            w7: usize,
+            _: usize,
+            $caller: usize,
+            w8: usize,
+            w9: usize,
+        ) -> aclError {
+            let $words = [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9];
+            $work
+        }
+    };
 }
 
 macro_rules! entries {
     ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr;)*) => {
-        /// The body of every entry; `SLOT` is where its target stands.
+        /// What every entry does; `SLOT` is where its target stands.
         #[allow(non_snake_case)]
-        mod body {
+        mod bodies {
             use super::*;
             $(
-                /// # Safety
-                /// The vendor's own conditions, passed on unchanged.
-                #[inline(always)]
-                pub unsafe extern "C-unwind" fn $name<const SLOT: usize>($($arg: $ty),*) -> aclError {
+                body!($name, caller, words, {
+                    let mut words = words.into_iter();
+                    $(let $arg: $ty = Word::from_word(words.next().unwrap_or_default());)*
                     let real = target::of(Function::$name, SLOT);
                     // SAFETY: what a real library holds under this name has this signature, and
                     // the stand-in for a missing one looks at no argument.
@@ -43,35 +171,41 @@ macro_rules! entries {
                         return unsafe { real($($arg),*) };
                     }
                     let mut frame = Frame::new();
-                    frame.begin(Function::$name);
+                    frame.begin(Function::$name, caller);
                     // SAFETY: the caller's promise, passed on unchanged.
                     let code = unsafe { real($($arg),*) };
                     frame.end(Function::$name, code, || { let call: Call = $role; call.amount() });
                     code
-                }
+                });
             )*
-        }
-
-        $(
-            #[doc = $doc]
-            ///
-            /// # Safety
-            /// The vendor's own conditions.
-            #[allow(non_snake_case, clippy::too_many_arguments)]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> aclError {
-                // SAFETY: the caller's promise, passed on unchanged.
-                unsafe { body::$name::<0>($($arg),*) }
+            pub(super) mod private {
+                use super::*;
+                $(
+                    #[unsafe(naked)]
+                    pub unsafe extern "C-unwind" fn $name<const SLOT: usize>() { stub!(super::$name::<SLOT>) }
+                )*
             }
-        )*
+            pub(super) mod exported {
+                use super::*;
+                $(
+                    #[doc = $doc]
+                    #[unsafe(naked)]
+                    #[unsafe(no_mangle)]
+                    unsafe extern "C-unwind" fn $name() { stub!(super::$name::<0>) }
+                )*
+            }
+        }
 
         /// The private entries, by function.
         pub static ENTRIES: [[Entry; PRIVATE]; COUNT] = [$([
-            Entry(body::$name::<1> as *const ()),
-            Entry(body::$name::<2> as *const ()),
-            Entry(body::$name::<3> as *const ()),
-            Entry(body::$name::<4> as *const ()),
+            Entry(bodies::private::$name::<1>),
+            Entry(bodies::private::$name::<2>),
+            Entry(bodies::private::$name::<3>),
+            Entry(bodies::private::$name::<4>),
         ]),*];
+
+        // Ten words are enough for every row.
+        $(const _: () = assert!([$(stringify!($arg)),*].len() <= 10);)*
     };
 }
 

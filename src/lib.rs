@@ -6,7 +6,7 @@
 //!    either one if [`rebind`] had to redirect an object that was opened with RTLD_DEEPBIND.
 //! 2. The entry looks up its slot in [`target`]: the real function, found on the first call.
 //! 3. [`count`] adds the call to this thread's block in shared memory; [`thread`] tells from
-//!    stack addresses whether it came from inside another call.
+//!    the stack whether it came from inside another call.
 //! 4. The real function runs once, from a frame without clean-up code and outside every
 //!    `catch_unwind`: an exception, a longjmp or a thread's end passes through as if we were not there.
 //! 5. Its code goes back to the program, errno as the vendor left it.
@@ -31,3 +31,4 @@ mod rebind;
 mod settings;
 mod target;
 mod thread;
+mod vendor;

@@ -36,18 +36,22 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
     if !settings().files {
         return;
     }
+    // Cut where they are long, so that the line has room even if every byte is escaped.
     // SAFETY: plain system calls on values of our own.
     unsafe {
         let mut now = core::mem::zeroed::<libc::timespec>();
         libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
         let pid = libc::getpid();
 
-        let mut said = Text::<1024>::new();
+        let mut said = Text::<400>::new();
         let _ = said.write_fmt(message);
         let mut line = Text::<4096>::new();
         let _ = write!(line, r#"{{"time_ns":{}{:09},"pid":{pid},"level":"warn","#, now.tv_sec, now.tv_nsec);
         let _ = write!(line, r#""event":"{}","subject":""#, event.name());
-        line.push_json(subject.as_bytes()).push(br#"","message":""#).push_json(said.as_bytes()).push(b"\"}\n");
+        line.push_json(subject.as_bytes().get(..200).unwrap_or(subject.as_bytes()))
+            .push(br#"","message":""#)
+            .push_json(said.as_bytes())
+            .push(b"\"}\n");
         append(pid, line.as_bytes());
     }
 }

@@ -5,7 +5,8 @@
 //! "undefined symbol" from `dlerror`. The last libdl call of every answer is one whose `dlerror`
 //! fits it: the tail jump, a successful lookup, or one that fails on that very name.
 
-use crate::boot::{self, Standing, is_own, standing};
+use crate::boot::{self, Standing, glance, is_own, standing};
+use crate::elf::LinkMap;
 use crate::log::{self, Event};
 use crate::{errno, libdl, names, rebind, target};
 use core::ffi::{c_char, c_void};
@@ -34,19 +35,27 @@ pub unsafe extern "C" fn filter_versioned(
 
 fn decide(handle: *mut c_void, name: *const c_char, caller: usize, find: impl Fn(*mut c_void) -> usize) -> usize {
     libdl::find();
-    // Sanitizers and allocators look up what is behind them before anything else works.
     if handle == libdl::NEXT || name.is_null() {
         return PASS;
     }
     // SAFETY: not NULL, and the caller's promise that it is a C string.
-    let function = unsafe { names::function(name) };
+    let Some(function) = (unsafe { names::function(name) }) else {
+        // Sanitizers look up what is behind them before anything else works: nobody is made to
+        // boot us by a name that is not ours.
+        if glance() == Standing::Active {
+            errno::kept(rebind::refresh);
+        }
+        return PASS;
+    };
     errno::kept(|| {
         let standing = standing();
         if standing == Standing::Active {
             rebind::refresh();
         }
-        let (Some(function), Standing::Active | Standing::Off) = (function, standing) else { return PASS };
-        answer(function as usize, handle, caller, standing, find)
+        match standing {
+            Standing::Active | Standing::Off => answer(function as usize, handle, caller, standing, find),
+            Standing::Unready | Standing::Passive => PASS,
+        }
     })
     .unwrap_or(PASS)
 }
@@ -74,6 +83,10 @@ fn answer(
     }
     // Ours was found, in the global scope. It is the truth if there is a real one behind it.
     if target::in_scope(function).is_some() {
+        return PASS;
+    }
+    // Or if it belongs to a library that brings us along and the real one behind us (the drop-in).
+    if !is_default && is_library(handle) && target::next_in_line(function).is_some() {
         return PASS;
     }
     // Or if the caller could see one in a scope of its own.
@@ -119,6 +132,18 @@ fn visible_from(caller: usize, function: usize) -> Option<usize> {
         let found = libdl::dlsym(handle, names::NAMES[function].as_ptr()) as usize;
         libc::dlclose(handle);
         Some(found).filter(|&found| found != 0 && !is_own(found)).or_else(|| target::in_vendor(function))
+    }
+}
+
+/// Whether a handle is that of a library, not of the program itself.
+fn is_library(handle: *mut c_void) -> bool {
+    let mut map: *const LinkMap = core::ptr::null();
+    // SAFETY: a handle that the loader has just looked something up in.
+    unsafe {
+        libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) == 0
+            && !map.is_null()
+            && !(*map).name.is_null()
+            && *(*map).name != 0
     }
 }
 

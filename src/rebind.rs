@@ -7,7 +7,7 @@
 use crate::boot::{self, is_own};
 use crate::elf::{self, Changes, Object, Place};
 use crate::settings::{DEEPBIND_FIX, settings};
-use crate::{libdl, maps, names, target};
+use crate::{libdl, maps, names, target, vendor};
 use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -33,6 +33,7 @@ pub fn refresh() {
     // Callbacks run under the loader's lock, so that this is one scan at a time.
     let mut all_bound = true;
     let mut vendor_came = false;
+    let mut is_behind = false;
     let mut latest = None;
     let mut found = [0; 16];
     elf::each(|changes, object| {
@@ -42,8 +43,12 @@ pub fn refresh() {
         }
         latest = Some(changes);
         let Some(object) = object() else { return ControlFlow::Continue(()) };
+        is_behind |= is_own(object.identity());
         if !is_seen(&object) && !is_own(object.identity()) {
-            vendor_came |= target::is_vendor(&object);
+            if is_behind && target::is_vendor(&object) {
+                vendor_came = true;
+                vendor::learn(&object);
+            }
             match redirect(&object, &mut found) {
                 Binding::Done => mark_seen(&object),
                 Binding::UnderWay => all_bound = false,
@@ -146,25 +151,23 @@ unsafe fn wanted(name: *const c_char) -> Option<Wanted> {
 
 impl Wanted {
     /// What to put there instead. A lazy pointer gets what the loader would find in the global
-    /// scope, if that is us; a bound one is redirected if it leads past us to the real function.
+    /// scope, if that is us; a bound one is redirected if it leads past us, and past what the
+    /// program sees, to a real function.
     fn instead(self, state: State, found: &mut [usize]) -> Option<usize> {
-        let (export, is_first) = match self {
-            Wanted::Copy(function) => (boot::export(function), boot::is_first(function)),
-            Wanted::Libdl(which) => (boot::libdl_export(which), boot::is_libdl_first(which)),
-        };
         match (self, state) {
-            _ if export == 0 || !is_first => None,
-            (_, State::Lazy) => Some(export),
+            (Wanted::Copy(function), State::Lazy) => boot::is_first(function).then(|| boot::export(function)),
+            (Wanted::Libdl(which), State::Lazy) => boot::is_libdl_first(which).then(|| boot::libdl_export(which)),
             (Wanted::Libdl(which), State::Bound(value)) => {
-                (value == libdl::INTERPOSED[which].1.load(Ordering::Relaxed)).then_some(export)
+                let is_real = value == libdl::INTERPOSED[which].1.load(Ordering::Relaxed);
+                (is_real && boot::is_libdl_first(which)).then(|| boot::libdl_export(which))
             }
-            (Wanted::Copy(function), State::Bound(value)) => {
+            (Wanted::Copy(function), State::Bound(value)) if value != boot::seen(function) => {
                 if let Some(free) = found.iter_mut().find(|target| **target == 0 || **target == value) {
                     *free = value;
                 }
                 target::entry_for(function, value)
             }
-            (_, State::Unbound) => None,
+            _ => None,
         }
     }
 }

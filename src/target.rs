@@ -3,13 +3,13 @@
 //! Each function has one slot for its exported entry (the next in line behind us) and a few for
 //! private entries, each bound to what one handle of the host's holds.
 
-use crate::boot::{self, is_own};
+use crate::boot::{self, Standing, glance, is_own, standing};
 use crate::elf::{self, Object};
 use crate::entry::ENTRIES;
 use crate::log::{self, Event};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{PATH, environment, settings};
-use crate::{errno, libdl};
+use crate::{errno, libdl, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
@@ -47,9 +47,9 @@ extern "C-unwind" fn unavailable() -> aclError {
 #[inline(never)]
 extern "C" fn resolve(function: Function) -> usize {
     let found = errno::kept(|| {
-        boot::standing();
         let index = function as usize;
-        let found = next_in_line(index).or_else(|| load(index));
+        let may_load = standing() != Standing::Passive;
+        let found = next_in_line(index).or_else(|| may_load.then(|| load(index)).flatten());
         match found {
             Some(target) => keep(index, target),
             None => say_unavailable(index),
@@ -111,8 +111,12 @@ fn real(address: *mut c_void) -> Option<usize> {
     Some(address as usize).filter(|&address| address != 0 && !is_own(address))
 }
 
-/// The next in line behind us without loading anything.
-fn next_in_line(function: usize) -> Option<usize> {
+/// The next in line behind us without loading anything, unless a setting names it.
+pub fn next_in_line(function: usize) -> Option<usize> {
+    // A passive copy is a link in a chain: it looks behind itself only, or the chain might close.
+    if glance() == Standing::Passive {
+        return in_scope(function).or_else(|| in_any_object(function));
+    }
     named_by_setting(function)
         .or_else(|| in_scope(function))
         .or_else(|| in_vendor(function))
@@ -186,6 +190,7 @@ fn in_library(path: &CStr, flags: i32, function: usize) -> Option<usize> {
 /// Keeps the library that holds `target` loaded for good: its address is in our tables now.
 pub fn pin(target: usize) {
     if let Some(file) = libdl::file_of(target) {
+        vendor::learn_holder(target);
         // SAFETY: the loader's own name of a loaded object.
         unsafe { libc::dlopen(file, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
     }

@@ -5,119 +5,15 @@
 //! the counts can come out otherwise.
 
 mod support;
+#[path = "hosts/bind_ways.rs"]
+mod ways;
 
 use aclshim_facts::FUNCTIONS;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use support::{Build, Output, Run, Stat, aclshim, has, scratch, shim, sim};
-
-const LAZY: &str = "-Wl,-z,lazy";
-const NOW: &str = "-Wl,-z,now,-z,relro";
-const FIXED: &str = "-no-pie";
-const VENDOR: &str = "-lascendcl";
-
-/// A host and its arguments.
-struct Way {
-    program: PathBuf,
-    arguments: Vec<String>,
-    libraries: Vec<PathBuf>,
-}
-
-impl Way {
-    fn new(program: impl Into<PathBuf>, arguments: &[&str]) -> Self {
-        let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
-        Self { program: program.into(), arguments, libraries: Vec::new() }
-    }
-
-    /// A run of it without the shim.
-    fn run(&self) -> Run {
-        let run = self.arguments.iter().fold(Run::new(&self.program), Run::arg);
-        self.libraries.iter().fold(run, Run::library_path).sim()
-    }
-}
-
-fn build(source: &str, arguments: &[&str]) -> Build {
-    arguments.iter().fold(Build::new(&format!("hosts/{source}")), Build::arg)
-}
-
-/// A program that was linked to the vendor's library.
-fn linked(source: &str, arguments: &[&str]) -> Way {
-    Way::new(build(source, arguments).arg(VENDOR).program(), &[])
-}
-
-/// A program that opens `library` and looks the functions up.
-fn lookup(library: impl AsRef<Path>, scope: &str, how: &str) -> Way {
-    Way::new(build("bind_lookup.c", &[]).program(), &[&library.as_ref().to_string_lossy(), scope, how])
-}
-
-/// A plugin of a program that knows nothing of the vendor.
-fn plugin(flags: &str, source: &str, arguments: &[&str], passed: &[&str]) -> Way {
-    let plugin = build(source, &["-DBIND_PLUGIN"]);
-    let plugin = arguments.iter().fold(plugin, Build::arg).library("plugin");
-    Way::new(build("bind_open.c", &[]).program(), &[&[flags, &plugin.to_string_lossy()], passed].concat())
-}
-
-/// The same, in a program that was itself linked to the vendor and took the functions' addresses.
-fn in_a_fixed_program(way: Way) -> Way {
-    Way { program: build("bind_open.c", &["-DBIND_TAKES_ADDRESSES", "-fno-pie", FIXED, VENDOR]).program(), ..way }
-}
-
-/// A program whose library looks the functions up in its constructor.
-fn early(arguments: &[&str]) -> Way {
-    let library = build("bind_early.c", &["-DBIND_PLUGIN"]);
-    let library = arguments.iter().fold(library, Build::arg).library("early");
-    let folder = library.parent().unwrap();
-    let program = build("bind_cached.c", &[&format!("-L{}", folder.display()), "-learly"]).program();
-    Way { libraries: vec![folder.into()], ..Way::new(program, &[]) }
-}
-
-/// A library that depends on the vendor's and has nothing of it itself.
-fn dependent() -> PathBuf {
-    build("bind_linked.c", &["-DBIND_PLUGIN", VENDOR]).library("dependent")
-}
-
-/// A library that has the functions with a version and forwards them.
-fn versioned() -> PathBuf {
-    let map = support::root().join("tests/hosts/bind_version.map");
-    build("bind_interposer.c", &[&format!("-Wl,--version-script={}", map.display())]).library("versioned")
-}
-
-/// Another interposer of the same functions.
-fn interposer(how: &str) -> PathBuf {
-    build("bind_interposer.c", &[how]).library("interposer")
-}
-const BY_NEXT: &str = "-DBIND_NEXT";
-const BY_LOOKUP: &str = "-UBIND_NEXT";
-
-/// The interpreter itself, not a script in front of it.
-fn python() -> PathBuf {
-    let path = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
-    String::from_utf8_lossy(&path.stdout).trim().into()
-}
-
-/// A second copy of the shim: another file.
-fn copy_of_the_shim() -> PathBuf {
-    let copy = scratch("copy").join("libaclshim.so");
-    fs::copy(shim(), &copy).expect("a copy of the shim");
-    copy
-}
-
-/// A fresh drop-in folder.
-fn dropin() -> PathBuf {
-    let folder = scratch("dropin");
-    let made = aclshim().arg("dropin").arg(&folder).arg("--real").arg(sim().join("libascendcl.so")).output();
-    let made = made.expect("aclshim dropin");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    folder
-}
-
-/// A run with a drop-in folder in front.
-fn dropped_in(way: &Way, folder: PathBuf) -> Run {
-    let run = way.arguments.iter().fold(Run::new(&way.program), Run::arg).library_path(folder);
-    way.libraries.iter().fold(run, Run::library_path).sim()
-}
+use std::path::PathBuf;
+use support::{Output, Run, Stat, has, sim};
+use ways::*;
 
 /// Every line `name code=0 vendor=1 bytes=N`: 21 different functions, each entered once. Gives the bytes.
 #[track_caller]
@@ -192,4 +88,232 @@ macro_rules! interposed {
     )*};
     (@in_front $run:expr, $other:expr) => { $run.preload($other).shim() };
     (@behind $run:expr, $other:expr) => { $run.shim().preload($other) };
+}
+
+preloaded! {
+    a_program_linked_lazily_is_seen: linked("bind_linked.c", &[LAZY]);
+    a_program_linked_with_bind_now_is_seen: linked("bind_linked.c", &[NOW]);
+    a_program_linked_without_a_linkage_table_is_seen: linked("bind_linked.c", &["-fno-plt"]);
+    a_program_linked_at_a_fixed_address_is_seen: linked("bind_linked.c", &["-fno-pie", FIXED]);
+    a_program_with_pointers_in_static_data_is_seen: linked("bind_static.c", &[]);
+    a_program_at_a_fixed_address_with_pointers_in_static_data_is_seen: linked("bind_static.c", &["-fno-pie", FIXED]);
+
+    a_lookup_by_soname_is_seen: lookup("libascendcl.so", "local", "handle");
+    a_lookup_in_a_global_library_is_seen: lookup("libascendcl.so", "global", "handle");
+    a_lookup_by_absolute_path_is_seen: lookup(sim().join("libascendcl.so"), "local", "handle");
+    a_lookup_by_the_newer_name_is_seen: lookup("libacl_rt.so", "local", "handle");
+    a_lookup_by_the_absolute_path_of_the_newer_name_is_seen: lookup(sim().join("libacl_rt.so"), "local", "handle");
+    a_lookup_on_the_handle_of_a_dependent_library_is_seen: lookup(dependent(), "local", "handle");
+    a_default_lookup_of_a_global_library_is_seen: lookup("libascendcl.so", "global", "default");
+    a_default_lookup_of_a_linked_program_is_seen: Way {
+        program: build("bind_lookup.c", &[VENDOR]).program(), ..lookup("libascendcl.so", "local", "default")
+    };
+    a_versioned_lookup_is_seen: lookup(versioned(), "local", "version"), nested 21;
+
+    a_local_plugin_linked_lazily_is_seen: plugin("local", "bind_linked.c", &[LAZY, VENDOR], &[]);
+    a_local_plugin_linked_with_bind_now_is_seen: plugin("local", "bind_linked.c", &[NOW, VENDOR], &[]);
+    a_local_plugin_with_pointers_in_static_data_is_seen: plugin("local,now", "bind_static.c", &[VENDOR], &[]);
+    a_default_lookup_of_a_local_plugin_is_seen:
+        plugin("local", "bind_lookup.c", &[VENDOR], &["libascendcl.so", "local", "default"]);
+    a_default_lookup_of_a_library_that_a_local_plugin_needs_is_seen: needed_by_a_local_plugin();
+    a_lookup_of_a_local_plugin_on_a_handle_is_seen:
+        plugin("local", "bind_lookup.c", &[], &["libascendcl.so", "local", "handle"]);
+
+    a_deepbind_plugin_linked_lazily_is_seen: plugin("deepbind", "bind_linked.c", &[LAZY, VENDOR], &[]);
+    a_deepbind_plugin_opened_with_now_is_seen: plugin("deepbind,now", "bind_linked.c", &[LAZY, VENDOR], &[]);
+    a_deepbind_plugin_linked_with_bind_now_is_seen: plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]);
+    a_deepbind_plugin_without_a_linkage_table_is_seen: plugin("deepbind", "bind_linked.c", &["-fno-plt", VENDOR], &[]);
+    a_deepbind_plugin_with_pointers_in_static_data_is_seen: plugin("deepbind", "bind_static.c", &[VENDOR], &[]);
+    a_lazy_deepbind_plugin_that_looks_up_is_seen:
+        plugin("deepbind", "bind_lookup.c", &[LAZY], &["libascendcl.so", "local", "handle"]);
+    a_bind_now_deepbind_plugin_that_looks_up_is_seen:
+        plugin("deepbind,now", "bind_lookup.c", &[NOW], &["libascendcl.so", "local", "handle"]);
+    a_default_lookup_of_a_deepbind_plugin_is_seen:
+        plugin("deepbind", "bind_lookup.c", &[VENDOR], &["libascendcl.so", "local", "default"]);
+    a_versioned_lookup_of_a_deepbind_plugin_is_seen: plugin(
+        "deepbind", "bind_lookup.c", &[], &[&versioned().to_string_lossy(), "local", "version"]), nested 21;
+    a_lazy_deepbind_plugin_of_a_fixed_program_is_seen:
+        in_a_fixed_program(plugin("deepbind", "bind_linked.c", &[LAZY, VENDOR], &[]));
+    a_bind_now_deepbind_plugin_of_a_fixed_program_is_seen:
+        in_a_fixed_program(plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]));
+    a_deepbind_plugin_of_a_fixed_program_that_looks_up_is_seen: in_a_fixed_program(
+        plugin("deepbind", "bind_lookup.c", &[], &["libascendcl.so", "local", "handle"]));
+
+    a_lookup_cached_before_our_constructor_is_seen: early(&[]);
+    calls_before_our_constructor_are_seen: early(&["-DBIND_CALL_EARLY"]);
+}
+
+interposed! {
+    an_interposer_in_front_that_asks_for_the_next: linked("bind_linked.c", &[LAZY]), interposer(BY_NEXT), in_front;
+    an_interposer_in_front_that_looks_up: linked("bind_linked.c", &[LAZY]), interposer(BY_LOOKUP), in_front;
+    an_interposer_behind_that_asks_for_the_next: linked("bind_linked.c", &[LAZY]), interposer(BY_NEXT), behind;
+    an_interposer_behind_that_looks_up: linked("bind_linked.c", &[LAZY]), interposer(BY_LOOKUP), behind, nested 21;
+    a_lookup_past_an_interposer_in_front: lookup("libascendcl.so", "local", "handle"), interposer(BY_LOOKUP), in_front;
+    a_lookup_past_an_interposer_behind: lookup("libascendcl.so", "local", "handle"), interposer(BY_LOOKUP), behind;
+    a_default_lookup_of_an_interposer_in_front:
+        lookup("libascendcl.so", "global", "default"), interposer(BY_LOOKUP), in_front;
+    a_default_lookup_of_an_interposer_behind:
+        lookup("libascendcl.so", "global", "default"), interposer(BY_LOOKUP), behind, nested 21;
+    a_lazy_deepbind_plugin_past_an_interposer_in_front:
+        plugin("deepbind", "bind_linked.c", &[LAZY, VENDOR], &[]), interposer(BY_NEXT), in_front;
+    a_bind_now_deepbind_plugin_past_an_interposer_in_front:
+        plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]), interposer(BY_NEXT), in_front;
+    a_lazy_deepbind_plugin_past_an_interposer_behind_that_asks_for_the_next:
+        plugin("deepbind", "bind_linked.c", &[LAZY, VENDOR], &[]), interposer(BY_NEXT), behind;
+    a_lazy_deepbind_plugin_past_an_interposer_behind_that_looks_up:
+        plugin("deepbind", "bind_linked.c", &[LAZY, VENDOR], &[]), interposer(BY_LOOKUP), behind;
+    a_bind_now_deepbind_plugin_past_an_interposer_behind:
+        plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]), interposer(BY_NEXT), behind;
+}
+
+dropped_in! {
+    a_drop_in_under_a_lazy_program_is_seen: linked("bind_linked.c", &[LAZY]);
+    a_drop_in_under_a_bind_now_program_is_seen: linked("bind_linked.c", &[NOW]);
+    a_drop_in_under_static_data_is_seen: linked("bind_static.c", &[]);
+    a_drop_in_under_a_lookup_is_seen: lookup("libascendcl.so", "local", "handle");
+    a_drop_in_under_a_default_lookup_is_seen: lookup("libascendcl.so", "global", "default");
+    a_drop_in_under_the_newer_name_is_seen: lookup("libacl_rt.so", "local", "handle");
+    a_drop_in_under_a_dependent_library_is_seen: lookup(dependent(), "local", "handle");
+    a_drop_in_under_a_local_plugin_is_seen: plugin("local", "bind_linked.c", &[LAZY, VENDOR], &[]);
+    a_drop_in_under_a_deepbind_plugin_is_seen: plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]);
+    a_drop_in_under_a_cached_lookup_is_seen: early(&[]);
+}
+
+#[test]
+fn a_program_linked_to_the_shim_before_the_vendor_is_seen() {
+    let folder = copy_of_the_shim().parent().unwrap().to_owned();
+    for binding in [LAZY, NOW] {
+        let program = build("bind_linked.c", &[binding, "-laclshim", VENDOR]).program();
+        let both = Way { libraries: vec![folder.clone()], ..Way::new(program, &[]) };
+        seen_once(linked("bind_linked.c", &[binding]).run(), both.run(), 0);
+    }
+}
+
+#[test]
+fn a_python_program_that_opens_the_library_by_ctypes_is_seen() {
+    if has("python3", "a_python_program_that_opens_the_library_by_ctypes_is_seen") {
+        let way = Way::new(python(), &[&support::root().join("tests/hosts/bind_ctypes.py").to_string_lossy()]);
+        seen_once(way.run(), way.run().shim(), 0);
+        seen_once(way.run(), dropped_in(&way, dropin()), 0);
+    }
+}
+
+#[test]
+fn a_cpp_program_that_looks_up_in_a_static_initialiser_is_seen() {
+    if has("c++", "a_cpp_program_that_looks_up_in_a_static_initialiser_is_seen") {
+        let way = Way::new(build("bind_table.cpp", &[]).program(), &[]);
+        seen_once(way.run(), way.run().shim(), 0);
+        let way = plugin("local", "bind_table.cpp", &[], &[]);
+        seen_once(way.run(), way.run().shim(), 0);
+    }
+}
+
+#[test]
+fn the_bytes_of_each_function_are_those_that_it_was_asked_for() {
+    let way = linked("bind_linked.c", &[LAZY]);
+    let (stat, output) = seen_once(way.run(), way.run().shim(), 0);
+    let asked = reached_once(&output);
+    let functions = stat.0["functions"].as_object().unwrap();
+    let counted: BTreeMap<_, _> =
+        functions.iter().map(|(name, of)| (name.clone(), of["bytes"].as_u64().unwrap())).collect();
+    assert_eq!(counted, asked);
+    assert_eq!(stat.total("bytes"), asked.values().sum::<u64>());
+}
+
+#[test]
+fn the_early_library_is_initialised_before_the_shim() {
+    let output = early(&[]).run().shim().env("LD_DEBUG", "files").run().ok();
+    let place = |library: &str| {
+        let mut starts = output.stderr.lines().filter(|line| line.contains("calling init:"));
+        starts.position(|line| line.contains(library)).unwrap_or_else(|| panic!("no start of {library}"))
+    };
+    assert!(place("libearly.so") < place("libaclshim.so"), "{}", output.stderr);
+}
+
+#[test]
+fn a_second_preloaded_copy_stays_passive() {
+    let ways = [
+        linked("bind_linked.c", &[LAZY]),
+        lookup("libascendcl.so", "local", "handle"),
+        lookup("libascendcl.so", "global", "default"),
+        plugin("local", "bind_linked.c", &[LAZY, VENDOR], &[]),
+        plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]),
+    ];
+    for way in ways {
+        seen_once(way.run(), way.run().shim().preload(copy_of_the_shim()), 0);
+    }
+}
+
+/// A test for each host, with the shim preloaded and a drop-in folder too.
+macro_rules! both {
+    ($($name:ident: $way:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let way: Way = $way;
+            seen_once(way.run(), dropped_in(&way, dropin()).shim(), 0);
+            seen_once(way.run(), dropped_in(&way, dropin()).preload(copy_of_the_shim()), 0);
+        }
+    )*};
+}
+
+both! {
+    a_preload_and_a_drop_in_count_a_linked_program_once: linked("bind_linked.c", &[LAZY]);
+    a_preload_and_a_drop_in_count_a_bind_now_program_once: linked("bind_linked.c", &[NOW]);
+    a_preload_and_a_drop_in_count_a_local_lookup_once: lookup("libascendcl.so", "local", "handle");
+    a_preload_and_a_drop_in_count_a_global_lookup_once: lookup("libascendcl.so", "global", "handle");
+    a_preload_and_a_drop_in_count_a_default_lookup_once: lookup("libascendcl.so", "global", "default");
+    a_preload_and_a_drop_in_count_a_local_plugin_once: plugin("local", "bind_linked.c", &[LAZY, VENDOR], &[]);
+    a_preload_and_a_drop_in_count_a_deepbind_plugin_once: plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]);
+}
+
+#[test]
+fn with_the_mode_off_everything_is_forwarded_and_nothing_counted() {
+    let ways = [
+        linked("bind_linked.c", &[LAZY]),
+        linked("bind_static.c", &[NOW]),
+        lookup("libascendcl.so", "local", "handle"),
+        lookup("libascendcl.so", "global", "default"),
+        plugin("local", "bind_linked.c", &[LAZY, VENDOR], &[]),
+        plugin("deepbind", "bind_linked.c", &[LAZY, VENDOR], &[]),
+    ];
+    for way in ways {
+        unseen(way.run(), way.run().shim().env("ACLSHIM_MODE", "off"));
+    }
+}
+
+#[test]
+fn without_the_fix_a_deepbind_plugin_goes_past_us() {
+    let ways = [
+        plugin("deepbind", "bind_linked.c", &[LAZY, VENDOR], &[]),
+        plugin("deepbind", "bind_linked.c", &[NOW, VENDOR], &[]),
+        plugin("deepbind", "bind_static.c", &[VENDOR], &[]),
+        plugin("deepbind", "bind_lookup.c", &[], &["libascendcl.so", "local", "handle"]),
+    ];
+    for way in ways {
+        unseen(way.run(), way.run().shim().env("ACLSHIM_DEEPBIND", "off"));
+    }
+}
+
+/// A blind spot that the documents name: nothing of ours runs between the loading of an object and its constructor.
+#[test]
+fn a_deepbind_plugin_that_looks_up_in_its_constructor_goes_past_us() {
+    let way = plugin("deepbind", "bind_early.c", &[], &[]);
+    unseen(way.run(), way.run().shim());
+}
+
+/// The vendor's library is here, but not where a default lookup searches. (Which object the message names may differ.)
+#[test]
+fn a_default_lookup_that_finds_nothing_without_us_finds_nothing_with_us() {
+    let ways = [
+        lookup("libascendcl.so", "local", "default"),
+        plugin("local", "bind_lookup.c", &[], &["libascendcl.so", "local", "default"]),
+        plugin("deepbind", "bind_lookup.c", &[], &["libascendcl.so", "local", "default"]),
+    ];
+    for way in ways {
+        for run in [way.run(), way.run().shim()] {
+            let output = run.run();
+            let undefined = output.stderr.ends_with("undefined symbol: aclrtMemcpy\n");
+            assert_eq!((output.status.code(), output.stdout.as_str(), undefined), (Some(2), "", true), "{output:?}");
+        }
+    }
 }

@@ -5,24 +5,51 @@
 
 mod support;
 
-use support::{Build, Output, Run, host, root, target};
+use std::path::{Path, PathBuf};
+
+use support::{Build, Run, host, root, target};
+
+/// The functions that copy and set memory.
+const FUNCTIONS: [&str; 21] = [
+    "aclrtMemcpy",
+    "aclrtMemcpyAsync",
+    "aclrtMemcpyAsyncWithCondition",
+    "aclrtMemcpy2d",
+    "aclrtMemcpy2dAsync",
+    "aclrtMemcpyBatch",
+    "aclrtMemcpyBatchV2",
+    "aclrtMemcpyBatchAsync",
+    "aclrtMemcpyBatchAsyncV2",
+    "aclrtMemcpyAsyncWithOffset",
+    "aclrtGetMemcpyDescSize",
+    "aclrtSetMemcpyDesc",
+    "aclrtMemcpyAsyncWithDesc",
+    "aclrtMemcpyFromSymbol",
+    "aclrtMemcpyFromSymbolAsync",
+    "aclrtMemcpyToSymbol",
+    "aclrtMemcpyToSymbolAsync",
+    "aclrtMemset",
+    "aclrtMemsetAsync",
+    "aclrtMemsetD32",
+    "aclrtMemsetD32Async",
+];
 
 /// Runs a conformance program and shows every case that failed.
 #[track_caller]
-fn conforms(source: &str, settings: &[(&str, &str)]) -> Output {
-    let run = settings.iter().fold(Run::new(host(source)).sim(), |run, (name, value)| run.env(name, value));
+fn conforms(source: &str, settings: &[(&str, &str)]) {
+    passes(&host(source), settings);
+}
+
+/// The same for a program that is already built, to run it with many settings.
+#[track_caller]
+fn passes(program: &Path, settings: &[(&str, &str)]) {
+    let run = settings.iter().fold(Run::new(program).sim(), |run, (name, value)| run.env(name, value));
     let output = run.run();
     let failed: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("FAIL")).collect();
-    assert!(failed.is_empty(), "{source} {settings:?}\n{}", failed.join("\n"));
-    assert!(
-        output.status.success(),
-        "{source} {settings:?}: {:?}\n{}\n{}",
-        output.status,
-        output.stdout,
-        output.stderr
-    );
-    assert!(output.stdout.lines().any(|line| line.starts_with("ok ")), "{source}: not one case was run");
-    output
+    let name = program.display();
+    assert!(failed.is_empty(), "{name} {settings:?}\n{}", failed.join("\n"));
+    assert!(output.status.success(), "{name} {settings:?}: {:?}\n{}\n{}", output.status, output.stdout, output.stderr);
+    assert!(output.stdout.lines().any(|line| line.starts_with("ok ")), "{name}: not one case was run");
 }
 
 #[test]
@@ -87,6 +114,13 @@ fn device_memory_cannot_be_touched_and_every_pointer_is_known_for_what_it_is() {
 }
 
 #[test]
+fn there_are_as_many_devices_as_were_asked_for() {
+    for number in ["1", "4"] {
+        conforms("sim/memory.c", &[("ASCENDCL_SIM_DEVICES", number)]);
+    }
+}
+
+#[test]
 fn a_full_device_says_so() {
     conforms("sim/memory.c", &[("ASCENDCL_SIM_MEMORY", "1M")]);
 }
@@ -98,18 +132,20 @@ fn contexts_errors_and_the_end_are_as_the_vendors() {
 
 #[test]
 fn each_product_has_and_lacks_what_the_vendor_lists() {
+    let program = host("sim/product.c");
     for product in ["Ascend910B1", "Ascend910_9391", "Ascend950", "Ascend310P3", "Ascend310B1", "Ascend910A"] {
-        conforms("sim/product.c", &[("ASCENDCL_SIM_SOC", product)]);
+        passes(&program, &[("ASCENDCL_SIM_SOC", product)]);
     }
-    conforms("sim/product.c", &[]);
+    passes(&program, &[]);
 }
 
 #[test]
 fn nothing_to_copy_is_an_error_until_9_0_and_success_since_9_1() {
+    let program = host("sim/version.c");
     for version in ["8.5", "9.0", "9.1", "9.2"] {
-        conforms("sim/version.c", &[("ASCENDCL_SIM_CANN", version)]);
+        passes(&program, &[("ASCENDCL_SIM_CANN", version)]);
     }
-    conforms("sim/version.c", &[]);
+    passes(&program, &[]);
 }
 
 #[test]
@@ -128,8 +164,21 @@ fn each_fault_strikes_the_call_it_was_set_for() {
         ("errno", "errno=99@aclrtMemcpy:2"),
         ("hang", "hang@aclrtMemcpy:2"),
     ];
+    let program = host("sim/fault.cpp");
     for (case, fault) in cases {
-        conforms("sim/fault.cpp", &[("FAULT_CASE", case), ("ASCENDCL_SIM_FAULT", fault)]);
+        passes(&program, &[("FAULT_CASE", case), ("ASCENDCL_SIM_FAULT", fault)]);
+    }
+}
+
+#[test]
+fn a_fault_can_be_set_for_each_of_the_functions() {
+    let program = host("sim/fault.cpp");
+    for function in FUNCTIONS {
+        let of = |fault: &str| format!("{fault}@{function}:*");
+        for (case, fault) in [("each-fails", of("fail=123456")), ("each-throws", of("throw"))] {
+            let settings = [("FAULT_CASE", case), ("FAULT_FUNCTION", function), ("ASCENDCL_SIM_FAULT", &fault)];
+            passes(&program, &settings);
+        }
     }
 }
 
@@ -153,12 +202,13 @@ fn an_old_library_lacks_the_functions_that_came_later() {
     ];
     let program = Build::new("sim/absent.c").program();
     for (library, mut lacking) in builds {
-        let output = Run::new(&program).arg(target(library)).run().ok();
+        let output =
+            FUNCTIONS.iter().fold(Run::new(&program).arg(target(library)), |run, name| run.arg(name)).run().ok();
         let mut said: Vec<&str> = output.stdout.lines().filter_map(|line| line.strip_prefix("lacks ")).collect();
         said.sort_unstable();
         lacking.sort_unstable();
         assert_eq!(said, lacking, "{library}");
-        assert_eq!(output.stdout.lines().count(), 21, "{library}");
+        assert_eq!(output.stdout.lines().count(), FUNCTIONS.len(), "{library}");
     }
 }
 
@@ -193,7 +243,7 @@ fn the_offload_example_takes_steps_and_layers() {
 }
 
 /// Compiles an example as its first lines say, every warning an error.
-fn example(name: &str) -> std::path::PathBuf {
+fn example(name: &str) -> PathBuf {
     let source = root().join("c-examples").join(format!("{name}.c"));
     Build::new(source.to_str().expect("a path in UTF-8")).arg("-std=c99").arg("-Wpedantic").link("ascendcl").program()
 }

@@ -116,11 +116,65 @@ static void hangs(void)
     want("other threads can copy meanwhile", copy(dev2, dev), OK);
 }
 
+/* Calls the function that FAULT_FUNCTION names, with nothing in it. */
+static aclError call_named(const char *name)
+{
+    const aclrtMemcpyKind kind = ACL_MEMCPY_HOST_TO_DEVICE;
+    size_t index = 0;
+#define NAMED(function, ...)            \
+    if (strcmp(name, #function) == 0) \
+    return function(__VA_ARGS__)
+    NAMED(aclrtMemcpy, NULL, 0, NULL, 0, kind);
+    NAMED(aclrtMemcpyAsync, NULL, 0, NULL, 0, kind, NULL);
+    NAMED(aclrtMemcpyAsyncWithCondition, NULL, 0, NULL, 0, kind, NULL);
+    NAMED(aclrtMemcpy2d, NULL, 0, NULL, 0, 0, 0, kind);
+    NAMED(aclrtMemcpy2dAsync, NULL, 0, NULL, 0, 0, 0, kind, NULL);
+    NAMED(aclrtMemcpyBatch, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, &index);
+    NAMED(aclrtMemcpyBatchV2, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0);
+    NAMED(aclrtMemcpyBatchAsync, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, &index, NULL);
+    NAMED(aclrtMemcpyBatchAsyncV2, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL);
+    NAMED(aclrtMemcpyAsyncWithOffset, NULL, 0, 0, NULL, 0, 0, kind, NULL);
+    NAMED(aclrtGetMemcpyDescSize, kind, &index);
+    NAMED(aclrtSetMemcpyDesc, NULL, kind, NULL, NULL, 0, NULL);
+    NAMED(aclrtMemcpyAsyncWithDesc, NULL, kind, NULL);
+    NAMED(aclrtMemcpyFromSymbol, NULL, 0, NULL, 0, 0, kind);
+    NAMED(aclrtMemcpyFromSymbolAsync, NULL, 0, NULL, 0, 0, kind, NULL);
+    NAMED(aclrtMemcpyToSymbol, NULL, NULL, 0, 0, kind);
+    NAMED(aclrtMemcpyToSymbolAsync, NULL, NULL, 0, 0, kind, NULL);
+    NAMED(aclrtMemset, NULL, 0, 0, 0);
+    NAMED(aclrtMemsetAsync, NULL, 0, 0, 0, NULL);
+    NAMED(aclrtMemsetD32, NULL, 0, 0, 0);
+    NAMED(aclrtMemsetD32Async, NULL, 0, 0, 0, NULL);
+    printf("FAIL no such function: %s\n", name);
+    exit(1);
+}
+
+static void each_fails(void)
+{
+    const char *name = getenv("FAULT_FUNCTION");
+    want("the injected code", call_named(name), 123456);
+    want("one entry", (long long)ascendclSimCalls(name), 1);
+}
+
+static void each_throws(void)
+{
+    const char *name = getenv("FAULT_FUNCTION");
+    int got = -1;
+    try {
+        call_named(name);
+    } catch (int number) {
+        got = number;
+    }
+    want("the injected exception", got, 42);
+    want("one entry", (long long)ascendclSimCalls(name), 1);
+}
+
 int main()
 {
     static const struct { const char *name; void (*run)(void); } all[] = {
         {"throw", throws}, {"throw-always", always_throws}, {"longjmp", jumps}, {"reenter", reenters},
-        {"fail", fails},   {"errno", sets_errno},           {"hang", hangs}};
+        {"fail", fails},   {"errno", sets_errno},           {"hang", hangs},
+        {"each-fails", each_fails}, {"each-throws", each_throws}};
     const char *which = getenv("FAULT_CASE");
     open_world();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -26,6 +26,7 @@ static void offset_checks(void)
     want("offset: kind, before stream", offset_copy(dst_cell, SIZE, 0, src_cell, 64, 0, D2D, no_stream), PARAM);
     want("offset: bad stream", offset_copy(dst_cell, SIZE, 0, src_cell, 64, 0, INNER, no_stream), BAD_HANDLE);
     want("offset: bad stream, before null", offset_copy(NULL, SIZE, 0, NULL, 64, 0, INNER, no_stream), BAD_HANDLE);
+    want("offset: bad stream, before room", offset_copy(dst_cell, 63, 0, src_cell, 64, 0, INNER, no_stream), BAD_HANDLE);
     want("offset: no dst", offset_copy(NULL, SIZE, 0, src_cell, 64, 0, INNER, stream), PARAM);
     want("offset: no src", offset_copy(dst_cell, SIZE, 0, NULL, 64, 0, INNER, stream), PARAM);
     want("offset: room smaller than count", offset_copy(dst_cell, 63, 0, src_cell, 64, 0, INNER, stream), PARAM);
@@ -65,6 +66,13 @@ static void offset_data(void)
     paint(want_bytes, SIZE, 2);
     holds("offset: nothing before and behind",
           memcmp(got, want_bytes, 512) == 0 && memcmp(got + 1512, want_bytes + 1512, SIZE - 1512) == 0);
+    struct gate gate;
+    gate_close(&gate, stream);
+    want("offset: stream held", offset_copy(dst_cell, SIZE, 0, src_cell, 64, 0, INNER, stream), OK);
+    holds("offset: stream held: not yet", has(dev2, 64, 2));
+    gate_open(&gate);
+    MUST(aclrtSynchronizeStream(stream));
+    holds("offset: stream held: bytes then", has(dev2, 64, 1));
     want("offset: up to the last byte", offset_copy(dst_cell, SIZE, SIZE - 64, src_cell, 64, 0, INNER, stream), OK);
     want("offset: default stream", offset_copy(dst_cell, SIZE, 0, src_cell, 64, 0, INNER, NULL), OK);
     MUST(aclrtSynchronizeDevice());
@@ -132,7 +140,9 @@ static void set_checks(void)
 static void go_checks(void)
 {
     want("desc copy: no descriptor", go(NULL, INNER, stream), BAD);
+    want("desc copy: no descriptor, before stream", go(NULL, INNER, no_stream), BAD);
     want("desc copy: kind 8", go(desc, 8, stream), BAD);
+    want("desc copy: kind 8, before stream", go(desc, 8, no_stream), BAD);
     want("desc copy: no stream", go(desc, INNER, NULL), BAD);
     want("desc copy: no stream, before kind 3", go(desc, D2D, NULL), BAD);
     want("desc copy: bad stream", go(desc, INNER, no_stream), BAD_HANDLE);

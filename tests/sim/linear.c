@@ -165,9 +165,22 @@ static void async_data(void)
     queued("device to pageable", OK, page2, SIZE, dev, SIZE, D2H, stream);
     holds(name_of("pageable bytes are there on return"), painted(page2, SIZE, 13));
 
+    struct gate gate;
+    put(dev, SIZE, 90);
+    paint(pin, SIZE, 15);
+    gate_close(&gate, stream);
+    queued("pinned, stream held", OK, dev, SIZE, pin, SIZE, H2D, stream);
+    holds(name_of("pinned, stream held: not yet"), has(dev, SIZE, 90));
+    gate_open(&gate);
+    MUST(aclrtSynchronizeStream(stream));
+    holds(name_of("pinned, stream held: bytes then"), has(dev, SIZE, 15));
+
+    /* With the stream held, only a copy made at the call can have these bytes. */
     paint(page, SIZE, 14);
+    gate_close(&gate, stream);
     queued("buffered from pageable memory", OK, dev, SIZE, page, SIZE, BUF, stream);
     memset(page, 0, SIZE);
+    gate_open(&gate);
     MUST(aclrtSynchronizeStream(stream));
     holds(name_of("buffered: the source was read before the return"), has(dev, SIZE, 14));
 }

@@ -172,9 +172,23 @@ static void little_memory(void)
     want("little memory: again", aclrtMalloc(&q, 700 << 10, ACL_MEM_MALLOC_NORMAL_ONLY), OK);
 }
 
+/* With ASCENDCL_SIM_DEVICES set to another number than two. */
+static void other_number_of_devices(unsigned number)
+{
+    uint32_t count = 0;
+    want("devices", aclrtGetDeviceCount(&count), OK);
+    want("devices: number", count, number);
+    want("the last device", aclrtSetDevice((int32_t)number - 1), OK);
+    want("one more", aclrtSetDevice((int32_t)number), NO_DEVICE_ID);
+}
+
 int main(void)
 {
     open_world();
+    if (getenv("ASCENDCL_SIM_DEVICES")) {
+        other_number_of_devices((unsigned)atoi(getenv("ASCENDCL_SIM_DEVICES")));
+        return finish();
+    }
     if (getenv("ASCENDCL_SIM_MEMORY")) {
         little_memory();
         return finish();

@@ -128,7 +128,7 @@ static void data(uint8_t *host, uint8_t *back, const char *where, int async)
     holds(name, gaps);
 }
 
-static void device_to_device(void)
+static void on_streams(void)
 {
     put(dev, SIZE, 6);
     MUST(aclrtMemset(dev2, SIZE, 0, SIZE));
@@ -141,6 +141,16 @@ static void device_to_device(void)
     for (int y = 0; y < 8; y++)
         good &= memcmp(b + y * 64, a + y * 128, 32) == 0 && all_bytes(b + y * 64 + 32, 32, 0);
     holds("2d async: device to device: rows and gaps", good);
+
+    struct gate gate;
+    put(dev, SIZE, 8);
+    paint(pin, SIZE, 9);
+    gate_close(&gate, stream);
+    want("2d async: stream held", later(dev, 64, pin, 64, 64, 64, H2D, stream), OK);
+    holds("2d async: stream held: not yet", has(dev, SIZE, 8));
+    gate_open(&gate);
+    MUST(aclrtSynchronizeStream(stream));
+    holds("2d async: stream held: bytes then", has(dev, SIZE, 9));
 
     paint(pin, SIZE, 7);
     memset(pin2, 0, SIZE);
@@ -160,6 +170,6 @@ int main(void)
     data(page, page2, "pageable", 0);
     data(pin, pin2, "pinned", 1);
     data(page, page2, "pageable", 1);
-    device_to_device();
+    on_streams();
     return finish();
 }

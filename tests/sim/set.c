@@ -94,6 +94,17 @@ static void word_checks(void)
     MUST(aclrtSynchronizeStream(stream));
 }
 
+static void word_without_context(void)
+{
+    want("set words, no context", aclrtMemsetD32(dev, SIZE, 1, 1), NO_CONTEXT);
+    want("set words, no context: null is looked at first", aclrtMemsetD32(NULL, SIZE, 1, 1), BAD);
+    want("set words, no context: pageable is looked at first", aclrtMemsetD32(page, SIZE, 1, 1), BAD);
+    want("set words async, no context", aclrtMemsetD32Async(dev, SIZE, 1, 1, NULL), NO_CONTEXT);
+    want("set words async, no context: room is looked at first", aclrtMemsetD32Async(dev, 3, 1, 1, NULL), BAD);
+    want("set words async, no context: stream is looked at first", aclrtMemsetD32Async(dev, SIZE, 1, 1, no_stream),
+         BAD_HANDLE);
+}
+
 static int words(const void *place, size_t count, uint32_t value)
 {
     uint32_t got[SIZE / 4];
@@ -124,6 +135,7 @@ int main(void)
     on_new_thread(byte_without_context);
     byte_data();
     word_checks();
+    on_new_thread(word_without_context);
     word_data();
     return finish();
 }

@@ -111,6 +111,25 @@ static void data(uint8_t *in, uint8_t *out, const char *where, int kind_up, int 
                                             all_bytes(out + WHOLE, SIZE - WHOLE, 0xCC));
 }
 
+static void behind_a_gate(void)
+{
+    struct gate gate;
+    memset(pin, 0, SIZE);
+    MUST(aclrtMemcpyToSymbol(variable, pin, 64, 0, ACL_MEMCPY_HOST_TO_DEVICE));
+    paint(pin, SIZE, 3);
+    memset(pin2, 0xCC, SIZE);
+    gate_close(&gate, stream);
+    to("stream held", OK, variable, pin, 64, 0, H2D, stream);
+    from("stream held", OK, pin2, SIZE, variable, 64, 0, D2H, stream);
+    uint8_t now[64];
+    MUST(aclrtMemcpyFromSymbol(now, 64, variable, 64, 0, ACL_MEMCPY_DEVICE_TO_HOST));
+    holds("to symbol async: stream held: not yet", all_bytes(now, 64, 0));
+    holds("from symbol async: stream held: not yet", all_bytes(pin2, SIZE, 0xCC));
+    gate_open(&gate);
+    MUST(aclrtSynchronizeStream(stream));
+    holds("symbols async: stream held: bytes then", painted(pin2, 64, 3));
+}
+
 int main(void)
 {
     open_world();
@@ -122,6 +141,8 @@ int main(void)
         data(pin, pin2, "pinned", H2D, D2H);
         data(page, page2, "pageable", H2D, D2H);
         data(pin, pin2, "pinned, default kind", DEFAULT, DEFAULT);
+        if (async)
+            behind_a_gate();
     }
     holds("the host shadow is never written", all_bytes(variable, WHOLE, 0x77));
     return finish();

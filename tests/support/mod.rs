@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -301,14 +302,17 @@ impl Stat {
 #[track_caller]
 pub fn has(tool: &str, test: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v \"$0\"", tool]).stdout(Stdio::null()).status();
-    let found = found.is_ok_and(|status| status.success());
+    has_that(found.is_ok_and(|status| status.success()), tool, test)
+}
+
+/// The same for what is not a command.
+#[track_caller]
+pub fn has_that(found: bool, what: &str, test: &str) -> bool {
     if !found {
-        assert!(std::env::var_os("CI").is_none(), "{test}: {tool} is missing, and in CI nothing is skipped");
-        eprintln!("SKIPPED {test}: needs {tool}");
-        let list = root().join("target/skipped.txt");
-        let mut lines = fs::read_to_string(&list).unwrap_or_default();
-        lines.push_str(&format!("{test}: needs {tool}\n"));
-        let _ = fs::write(list, lines);
+        assert!(std::env::var_os("CI").is_none(), "{test}: {what} is missing, and in CI nothing is skipped");
+        let mut list =
+            fs::OpenOptions::new().create(true).append(true).open(root().join("target/skipped.txt")).unwrap();
+        writeln!(list, "{test}: needs {what}").unwrap();
     }
     found
 }

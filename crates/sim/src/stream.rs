@@ -31,6 +31,9 @@ pub struct Stream {
 pub struct Queue {
     tasks: VecDeque<Task>,
     running: bool,
+    /// How many tasks it was ever given, and how many of them are over.
+    given: u64,
+    over: u64,
     has_worker: bool,
     failure: Option<Fail>,
     stream: Option<&'static Stream>,
@@ -42,12 +45,18 @@ pub struct Queue {
 
 impl Queue {
     fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && !self.running
+        self.over >= self.given
+    }
+
+    fn drop_tasks(&mut self) {
+        self.over += self.tasks.len() as u64;
+        self.tasks.clear();
     }
 
     /// In the child of a fork: the worker stayed with the parent, and so did its tasks.
     pub fn forget_worker(&mut self) {
         self.tasks.clear();
+        self.over = self.given;
         self.running = false;
         self.has_worker = false;
         self.aborting = false;
@@ -196,6 +205,7 @@ pub fn submit(stream: Option<&'static Stream>, task: Task) -> Outcome {
         queue.has_worker = true;
     }
     queue.tasks.push_back(task);
+    queue.given += 1;
     stream.changed.notify_all();
     Ok(())
 }
@@ -233,6 +243,7 @@ fn work(stream: &'static Stream) {
         world = world::lock();
         if let Some(queue) = world.queues.get_mut(&stream.head.id) {
             queue.running = false;
+            queue.over += 1;
             if let (Err(failure), false) = (outcome, queue.aborting) {
                 queue.failure.get_or_insert(failure);
             }
@@ -250,7 +261,7 @@ pub fn synchronize_any(stream: Option<&'static Stream>) -> Outcome {
     drain(in_current_context(stream)?, None)
 }
 
-/// Waits until the stream is idle. A failure of its tasks is given once.
+/// Waits until what the stream was given so far is over. A failure of its tasks is given once.
 pub fn synchronize(stream: Option<&'static Stream>, limit: Option<Duration>) -> Outcome {
     let stream = in_current_context(stream)?;
     refuse_captured(stream)?;
@@ -259,11 +270,11 @@ pub fn synchronize(stream: Option<&'static Stream>, limit: Option<Duration>) -> 
 
 fn drain(stream: &'static Stream, end: Option<Instant>) -> Outcome {
     let mut world = world::lock();
-    loop {
-        let Some(queue) = world.queues.get_mut(&stream.head.id) else {
-            return Ok(());
-        };
-        if queue.is_idle() {
+    let Some(given) = world.queues.get(&stream.head.id).map(|queue| queue.given) else {
+        return Ok(());
+    };
+    while let Some(queue) = world.queues.get_mut(&stream.head.id) {
+        if queue.over >= given {
             return queue.failure.take().map_or(Ok(()), Err);
         }
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -272,6 +283,7 @@ fn drain(stream: &'static Stream, end: Option<Instant>) -> Outcome {
         }
         world = stream.wait(world, left);
     }
+    Ok(())
 }
 
 /// Waits until every stream of the device is idle; the first failure is the answer.
@@ -330,7 +342,7 @@ fn remove(stream: &'static Stream) {
 fn abort(stream: &'static Stream) {
     let mut world = world::lock();
     while let Some(queue) = world.queues.get_mut(&stream.head.id) {
-        queue.tasks.clear();
+        queue.drop_tasks();
         queue.aborting = queue.running;
         if !queue.running {
             queue.failure = None;

@@ -1,11 +1,12 @@
 //! One piece of work on a stream, and how its worker does it.
 
-use crate::error::{Outcome, RT_STREAM_ABORT, fail};
+use crate::error::{INTERNAL_ERROR, Outcome, RT_STREAM_ABORT, fail};
 use crate::event::{self, Event};
 use crate::settings::settings;
 use crate::stream::Stream;
 use crate::world;
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -35,7 +36,9 @@ impl Task {
     /// Does the work, on the worker of `stream`.
     pub fn run(&self, stream: &'static Stream) -> Outcome {
         match self {
-            Self::Move(work) => work(Clock::Stream(stream)),
+            // A worker that a panic ended would leave its stream busy for ever.
+            Self::Move(work) => catch_unwind(AssertUnwindSafe(|| work(Clock::Stream(stream))))
+                .unwrap_or_else(|_| fail(INTERNAL_ERROR, "the simulator failed; this is its bug")),
             Self::Record(event, ticket) => {
                 event::recorded(event, *ticket);
                 Ok(())

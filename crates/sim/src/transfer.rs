@@ -6,13 +6,22 @@ use std::io::{Error, ErrorKind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Copies `size` bytes. Host memory that is not there gives 507052 if a device takes part; between two host addresses
-/// it is a fault, as with the vendor.
+/// Copies `size` bytes as the driver does for a caller who waits. Host memory that is not there gives 507052 if a
+/// device takes part; between two host addresses it is a fault, as with the vendor.
 pub fn copy(dst: usize, src: usize, size: usize) -> Outcome {
     if !in_window(dst) && !in_window(src) {
         plain(dst, src, size);
         return Ok(());
     }
+    in_pieces(dst, src, size)
+}
+
+/// Copies `size` bytes as a stream's copy engine does: no address is a fault of this process.
+pub fn copy_by_engine(dst: usize, src: usize, size: usize) -> Outcome {
+    in_pieces(dst, src, size).map_err(engine_fault)
+}
+
+fn in_pieces(dst: usize, src: usize, size: usize) -> Outcome {
     let mut done = 0;
     while done < size {
         let (to, room) = piece(dst.wrapping_add(done))?;
@@ -20,11 +29,9 @@ pub fn copy(dst: usize, src: usize, size: usize) -> Outcome {
         let length = (size - done).min(room).min(stock);
         match (to, from) {
             (Piece::Backed(to, _keep), Piece::Backed(from, _keep_too)) => plain(to, from, length),
+            (Piece::Host(to), Piece::Backed(from, _keep)) => guarded(from, to, length, Guard::Write)?,
             (Piece::Backed(to, _keep), Piece::Host(from)) => guarded(to, from, length, Guard::Read)?,
-            (Piece::Host(to), Piece::Backed(from, _keep)) => {
-                guarded(from, to, length, Guard::Write)?;
-            }
-            (Piece::Host(to), Piece::Host(from)) => plain(to, from, length),
+            (Piece::Host(to), Piece::Host(from)) => guarded(to, from, length, Guard::Read)?,
         }
         done += length;
     }
@@ -41,7 +48,7 @@ pub fn copy_rows(
     for row in 0..height {
         let to = dst.wrapping_add(row.wrapping_mul(dst_pitch));
         let from = src.wrapping_add(row.wrapping_mul(src_pitch));
-        copy(to, from, width)?;
+        in_pieces(to, from, width)?;
     }
     Ok(())
 }
@@ -79,10 +86,10 @@ fn each_stretch(dst: usize, count: usize, mut work: impl FnMut(usize, usize)) ->
     Ok(())
 }
 
-/// The value of a cell of 8 bytes, in host or device memory.
+/// The value of a cell of 8 bytes, in host or device memory, as the engine reads it.
 pub fn word(address: usize) -> Outcome<usize> {
     let mut cell = [0u8; 8];
-    copy(cell.as_mut_ptr().expose_provenance(), address, cell.len())?;
+    copy_by_engine(cell.as_mut_ptr().expose_provenance(), address, cell.len())?;
     Ok(usize::from_ne_bytes(cell))
 }
 
@@ -109,7 +116,7 @@ fn guarded(ours: usize, host: usize, size: usize, guard: Guard) -> Outcome {
     let mut done = 0;
     while done < size && !UNGUARDED.load(Ordering::Relaxed) {
         let left = size - done;
-        match kernel_copy(ours + done, host.wrapping_add(done), left, guard) {
+        match kernel_copy(ours.wrapping_add(done), host.wrapping_add(done), left, guard) {
             Ok(0) => break,
             Ok(moved) => done += moved,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -121,8 +128,8 @@ fn guarded(ours: usize, host: usize, size: usize, guard: Guard) -> Outcome {
         }
     }
     match guard {
-        Guard::Read => plain(ours + done, host.wrapping_add(done), size - done),
-        Guard::Write => plain(host.wrapping_add(done), ours + done, size - done),
+        Guard::Read => plain(ours.wrapping_add(done), host.wrapping_add(done), size - done),
+        Guard::Write => plain(host.wrapping_add(done), ours.wrapping_add(done), size - done),
     }
     Ok(())
 }
@@ -133,7 +140,7 @@ fn kernel_copy(ours: usize, host: usize, size: usize, guard: Guard) -> Result<us
     // SAFETY: takes no memory of ours.
     let process = unsafe { libc::getpid() };
     let moved = match guard {
-        // SAFETY: our range is a kept backing; the kernel checks the other one.
+        // SAFETY: the kernel checks both ranges; one it may write is a kept backing, or what the copy was asked to write.
         Guard::Read => unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) },
         // SAFETY: as above.
         Guard::Write => unsafe { libc::process_vm_writev(process, &local, 1, &remote, 1, 0) },

@@ -55,7 +55,7 @@ gated! {
         let stream = stream::in_current_context(stream)?;
         stream::submit(Some(stream), Task::moving(move |clock| {
             clock.spend(count)?;
-            cells.copy().map_err(transfer::engine_fault)
+            cells.copy()
         }))
     };
     /// The size of a descriptor for copies of this kind.
@@ -94,7 +94,7 @@ gated! {
             let length = (transfer::word(desc + 8)? >> 32) & 0xffff_ffff;
             let (src, dst) = (transfer::word(desc + 16)?, transfer::word(desc + 24)?);
             clock.spend(length)?;
-            transfer::copy(dst, src, length).map_err(transfer::engine_fault)
+            transfer::copy_by_engine(dst, src, length)
         }))
     };
 }
@@ -131,7 +131,7 @@ impl Cells {
     fn copy(self) -> Outcome {
         let dst = transfer::word(self.dst)?.wrapping_add(self.dst_offset);
         let src = transfer::word(self.src)?.wrapping_add(self.src_offset);
-        transfer::copy(dst, src, self.count)
+        transfer::copy_by_engine(dst, src, self.count)
     }
 }
 

@@ -194,5 +194,5 @@ fn enqueue_buffered(range: Range, stream: Option<&'static Stream>) -> Outcome {
 /// The copy on its stream: an address that is gone by now is a fault of the copy engine.
 fn in_flight(dst: usize, src: usize, count: usize, clock: Clock) -> Outcome {
     clock.spend(count)?;
-    transfer::copy(dst, src, count).map_err(crate::transfer::engine_fault)
+    transfer::copy_by_engine(dst, src, count)
 }

@@ -1,6 +1,6 @@
 //! Addresses and physical memory apart: reserve a range, allocate memory, map one onto the other.
 
-use super::registry::{self, Backing, Block, PAGE, Place};
+use super::registry::{self, Backing, Block, Place};
 use crate::argument::{exports, pointer, positive, put, required};
 use crate::context;
 use crate::device;
@@ -137,7 +137,7 @@ fn map(start: usize, size: usize, offset: usize, physical: *mut c_void) -> Outco
     let Some(physical) = world.physicals.get(&physical.head.id) else {
         return fail(RT_INVALID_HANDLE, "handle was freed");
     };
-    let fits = offset.checked_add(size).is_some_and(|end| end <= physical.size.next_multiple_of(PAGE));
+    let fits = offset.checked_add(size).is_some_and(|end| end <= physical.size);
     check(fits, RT_PARAM_INVALID, || format!("offset={offset} + size={size} exceeds the memory's {}", physical.size))?;
     let mut registry = registry::write();
     let reserved = registry.taken.range(..=start).next_back();

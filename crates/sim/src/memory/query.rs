@@ -16,6 +16,9 @@ pub struct Attributes {
     reserved: [u32; 4],
 }
 
+/// What the driver says of every pointer.
+const PAGE_SIZE: u32 = 4096;
+
 /// `aclrtMemAttr` has so many values.
 const MEMORY_KINDS: i32 = 18;
 
@@ -34,8 +37,7 @@ exports! {
             Location::Unregistered => (0, 2),
             Location::Managed => (0, 3),
         };
-        let page_size = registry::PAGE as u32;
-        put(attributes, "attributes", Attributes { id, kind, page_size, reserved: [0; 4] })
+        put(attributes, "attributes", Attributes { id, kind, page_size: PAGE_SIZE, reserved: [0; 4] })
     };
     /// What the thread's device has left and in all. All kinds of memory are one here.
     fn aclrtGetMemInfo(attr: i32, free: *mut usize, total: *mut usize) => {

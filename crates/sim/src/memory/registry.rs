@@ -17,8 +17,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// Where device addresses lie.
 pub const WINDOW: Range<usize> = 0x1000_0000_0000..0x1800_0000_0000;
 
-/// The grain of addresses in the window, and of backings.
-pub const PAGE: usize = 4096;
+/// The grain of addresses in the window, and of backings: a multiple of every page size Linux has.
+pub const PAGE: usize = 64 * 1024;
 
 /// Where a pointer points, in the vendor's terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,7 +204,7 @@ pub enum Piece {
 /// The bytes behind `address` and how many of them lie in one stretch.
 pub fn piece(address: usize) -> Outcome<(Piece, usize)> {
     if !in_window(address) {
-        return Ok((Piece::Host(address), usize::MAX - address));
+        return Ok((Piece::Host(address), (usize::MAX - address).max(1)));
     }
     let registry = read();
     let Some((start, block)) = registry.find(address) else {

@@ -1,0 +1,26 @@
+//! Programs built with AddressSanitizer: it looks symbols up before libc works.
+
+mod support;
+
+use std::process::Command;
+use support::{Build, Run, has_that};
+
+#[test]
+fn a_sanitized_program_runs_as_without_the_shim_and_is_counted() {
+    let runtime = Command::new("cc").arg("-print-file-name=libasan.so").output().expect("cc").stdout;
+    let runtime = String::from_utf8(runtime).unwrap().trim().to_owned();
+    if !has_that(runtime.contains('/'), "libasan", "a_sanitized_program_runs_as_without_the_shim_and_is_counted") {
+        return;
+    }
+    let program = Build::new("hosts/sanitizer.c").link("ascendcl").arg("-fsanitize=address").program();
+    let run = || Run::new(&program).sim().env("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0");
+    let alone = run().run().ok();
+    assert_eq!(alone.stdout, "malloc 0\nlinked 0\nlooked up 0\n");
+    for preloads in [&["shim"][..], &["asan", "shim"]] {
+        let seen =
+            preloads.iter().fold(run(), |run, &what| if what == "shim" { run.shim() } else { run.preload(&runtime) });
+        let seen = seen.run();
+        assert_eq!(seen.seen(), alone.seen(), "preloaded: {preloads:?}");
+        assert_eq!(seen.stat().total("calls"), 2);
+    }
+}
