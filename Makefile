@@ -33,7 +33,7 @@ $(BUILT)/release/libaclshim.so: FORCE
 # One library under two names: two files would be two devices.
 define stage_sim
 	@mkdir -p $(@D)
-	@cmp -s $(1) $@ || { cp $(1) $@.new && mv $@.new $@; }
+	@cmp -s $(1) $@ || { cp $(1) $@.$$$$ && mv $@.$$$$ $@; }
 	@ln -sfn libascendcl.so $(@D)/libacl_rt.so
 endef
 

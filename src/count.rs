@@ -136,7 +136,7 @@ extern "C" fn attach() -> *const Block {
         let thread = thread::current();
         // Not in a fork child: there the loader's lock may be held by a thread that is not there.
         if !thread.visited.replace(true) && !is_fork_child() {
-            rebind::refresh();
+            rebind::refresh(rebind::Trigger::Copy);
         }
         let process = own_process();
         match process.state.load(Ordering::Acquire) {

@@ -9,6 +9,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::{ControlFlow, Range};
 use core::ptr;
 
+const DT_NEEDED: i64 = 1;
+const DT_SONAME: i64 = 14;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
@@ -83,6 +85,9 @@ impl Relocation {
 /// A loaded object.
 pub struct Object {
     base: usize,
+    dynamic: *const Dyn,
+    /// Its name as the loader knows it; empty for the program.
+    pub path: *const c_char,
     strings: *const c_char,
     symbols: *const Symbol,
     gnu_hash: *const u32,
@@ -98,9 +103,11 @@ impl Object {
     ///
     /// # Safety
     /// Both belong to one object that stays loaded while the result is used.
-    unsafe fn new(base: usize, dynamic: *const c_void) -> Option<Self> {
+    unsafe fn new(base: usize, dynamic: *const c_void, path: *const c_char) -> Option<Self> {
         let mut object = Self {
             base,
+            dynamic: dynamic.cast(),
+            path,
             strings: ptr::null(),
             symbols: ptr::null(),
             gnu_hash: ptr::null(),
@@ -108,14 +115,10 @@ impl Object {
             span: 0..0,
             relro: 0..0,
         };
-        let mut entry = dynamic.cast::<Dyn>();
-        loop {
-            // SAFETY: a dynamic section ends with a zero tag, and we stop there.
-            let Dyn { tag, value } = unsafe { entry.read() };
+        for &Dyn { tag, value } in object.entries() {
             // The loader replaces offsets by addresses, except in objects that it cannot write to.
             let address = if value < base { base + value } else { value };
             match tag {
-                0 => break,
                 DT_STRTAB => object.strings = address as _,
                 DT_SYMTAB => object.symbols = address as _,
                 DT_GNU_HASH => object.gnu_hash = address as _,
@@ -125,10 +128,30 @@ impl Object {
                 DT_PLTRELSZ => object.relocations[1].1 = value / size_of::<Relocation>(),
                 _ => {}
             }
-            // SAFETY: not the last entry.
-            entry = unsafe { entry.add(1) };
         }
         (!object.strings.is_null() && !object.symbols.is_null()).then_some(object)
+    }
+
+    /// The entries of the dynamic section, which ends with a zero tag.
+    fn entries<'a>(&self) -> impl Iterator<Item = &'a Dyn> + use<'a> {
+        let first = self.dynamic;
+        // SAFETY: within the section of a loaded object, because nothing behind its end is asked for.
+        (0..).map(move |n| unsafe { &*first.add(n) }).take_while(|entry| entry.tag != 0)
+    }
+
+    fn strings_of(&self, tag: i64) -> impl Iterator<Item = *const c_char> {
+        let strings = self.strings;
+        self.entries().filter(move |entry| entry.tag == tag).map(move |entry| strings.wrapping_add(entry.value))
+    }
+
+    /// The names of the objects that this one needs.
+    pub fn needs(&self) -> impl Iterator<Item = *const c_char> {
+        self.strings_of(DT_NEEDED)
+    }
+
+    /// The name that others need this object by, or NULL.
+    pub fn soname(&self) -> *const c_char {
+        self.strings_of(DT_SONAME).next().unwrap_or(ptr::null())
     }
 
     /// The address of the function that this object defines as `name`.
@@ -194,6 +217,37 @@ fn gnu_hash(name: &CStr) -> u32 {
     name.to_bytes().iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
 }
 
+/// Whether two C strings are equal; see [`same`].
+///
+/// # Safety
+/// Both are C strings.
+pub unsafe fn equal(a: *const c_char, b: *const c_char) -> bool {
+    (0..).find_map(|at| {
+        // SAFETY: neither string has ended before `at`.
+        let (a, b) = unsafe { (a.add(at).read_volatile(), b.add(at).read_volatile()) };
+        if a != b { Some(false) } else { (a == 0).then_some(true) }
+    }) == Some(true)
+}
+
+/// The last component of a path.
+///
+/// # Safety
+/// `path` is a C string.
+pub unsafe fn file_name(path: *const c_char) -> *const c_char {
+    let mut last = path;
+    let mut at = path;
+    // SAFETY: read up to the NUL.
+    unsafe {
+        while at.read_volatile() != 0 {
+            at = at.add(1);
+            if at.sub(1).read_volatile() == b'/' as c_char {
+                last = at;
+            }
+        }
+    }
+    last
+}
+
 /// Whether the C string at `text` reads `name`. Volatile, so that no libc function is made of it.
 ///
 /// # Safety
@@ -242,7 +296,7 @@ pub fn resident(wanted: impl Fn(*const c_char) -> bool) -> impl Iterator<Item = 
             next = map.next;
             if !map.name.is_null() && wanted(map.name) {
                 // SAFETY: the entry of a resident object names its base and dynamic section.
-                if let Some(object) = unsafe { Object::new(map.base, map.dynamic) } {
+                if let Some(object) = unsafe { Object::new(map.base, map.dynamic, map.name) } {
                     return Some(object);
                 }
             }
@@ -257,13 +311,18 @@ pub fn own() -> Option<Object> {
     unsafe {
         let header = &raw const __ehdr_start;
         let headers = header.byte_add((*header).e_phoff as usize).cast::<libc::Elf64_Phdr>();
-        from_headers(header as usize, headers, (*header).e_phnum as usize)
+        from_headers(header as usize, headers, (*header).e_phnum as usize, c"".as_ptr())
     }
 }
 
 /// # Safety
 /// The program headers of an object loaded at `base`.
-unsafe fn from_headers(base: usize, first: *const libc::Elf64_Phdr, count: usize) -> Option<Object> {
+unsafe fn from_headers(
+    base: usize,
+    first: *const libc::Elf64_Phdr,
+    count: usize,
+    path: *const c_char,
+) -> Option<Object> {
     // SAFETY: the caller's promise.
     let headers = unsafe { core::slice::from_raw_parts(first, count) };
     let range = |header: &libc::Elf64_Phdr| {
@@ -272,7 +331,7 @@ unsafe fn from_headers(base: usize, first: *const libc::Elf64_Phdr, count: usize
     };
     let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
     // SAFETY: the caller's promise.
-    let mut object = unsafe { Object::new(base, range(dynamic).start as _)? };
+    let mut object = unsafe { Object::new(base, range(dynamic).start as _, path)? };
     let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(range);
     object.span = loaded().map(|r| r.start).min()?..loaded().map(|r| r.end).max()?;
     object.relro = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO).map_or(0..0, range);
@@ -298,7 +357,7 @@ pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -
         let changes = Changes { adds: info.dlpi_adds, subs: info.dlpi_subs };
         let mut object = || {
             // SAFETY: the description of an object that the loader's lock keeps loaded.
-            unsafe { from_headers(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into()) }
+            unsafe { from_headers(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into(), info.dlpi_name) }
         };
         visit(changes, &mut object).is_break().into()
     }

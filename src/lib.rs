@@ -28,6 +28,7 @@ mod lookup;
 mod maps;
 mod names;
 mod rebind;
+mod scope;
 mod settings;
 mod target;
 mod thread;

@@ -52,18 +52,8 @@ pub fn find() {
 
 /// Whether the last component of a path is `file`.
 fn is_library(path: *const c_char, file: &CStr) -> bool {
-    let mut last = path;
-    let mut at = path;
     // SAFETY: the loader's name of an object is a C string.
-    unsafe {
-        while at.read_volatile() != 0 {
-            at = at.add(1);
-            if at.sub(1).read_volatile() == b'/' as c_char {
-                last = at;
-            }
-        }
-        elf::same(last, file)
-    }
+    unsafe { elf::same(elf::file_name(path), file) }
 }
 
 /// The real `dlsym`, asked by us.

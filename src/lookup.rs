@@ -8,7 +8,8 @@
 use crate::boot::{self, Standing, glance, is_own, standing};
 use crate::elf::LinkMap;
 use crate::log::{self, Event};
-use crate::{errno, libdl, names, rebind, target};
+use crate::rebind::{self, Trigger};
+use crate::{errno, libdl, names, scope, target};
 use core::ffi::{c_char, c_void};
 
 /// Let the real function answer.
@@ -43,14 +44,14 @@ fn decide(handle: *mut c_void, name: *const c_char, caller: usize, find: impl Fn
         // Sanitizers look up what is behind them before anything else works: nobody is made to
         // boot us by a name that is not ours.
         if glance() == Standing::Active {
-            errno::kept(rebind::refresh);
+            errno::kept(|| rebind::refresh(Trigger::Lookup));
         }
         return PASS;
     };
     errno::kept(|| {
         let standing = standing();
         if standing == Standing::Active {
-            rebind::refresh();
+            rebind::refresh(Trigger::Lookup);
         }
         match standing {
             Standing::Active | Standing::Off => answer(function as usize, handle, caller, standing, find),
@@ -90,7 +91,7 @@ fn answer(
         return PASS;
     }
     // Or if the caller could see one in a scope of its own.
-    if is_default && let Some(found) = visible_from(caller, function) {
+    if is_default && let Some(found) = scope::visible_from(caller, function) {
         let answer = hand_out(function, found, standing);
         target::forget_dlerror();
         return answer;
@@ -99,12 +100,12 @@ fn answer(
 }
 
 fn hand_out(function: usize, found: usize, standing: Standing) -> usize {
-    if standing == Standing::Off {
-        return found;
-    }
     // So that the export is known to lead there, if it does.
-    if target::known(function, 0).is_none() && target::in_scope(function) == Some(found) {
+    if target::known(function, 0).is_none() && target::next_in_line(function) == Some(found) {
         target::keep(function, found);
+    }
+    if standing == Standing::Off {
+        return target::export_for(function, found).unwrap_or(found);
     }
     target::pin(found);
     target::entry_for(function, found).unwrap_or_else(|| {
@@ -116,23 +117,6 @@ fn hand_out(function: usize, found: usize, standing: Standing) -> usize {
         );
         PASS
     })
-}
-
-/// What `dlsym(RTLD_DEFAULT)` would find from `caller` beyond the global scope: in its own object
-/// and what that needs; failing that, in the vendor's library, if the caller is not the program
-/// itself (the object that opened it may have brought the library into its scope).
-fn visible_from(caller: usize, function: usize) -> Option<usize> {
-    let file = libdl::file_of(caller)?;
-    // SAFETY: the loader's own name of a loaded object; the handle is given back.
-    unsafe {
-        let handle = libc::dlopen(file, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        if handle.is_null() {
-            return None; // the program itself
-        }
-        let found = libdl::dlsym(handle, names::NAMES[function].as_ptr()) as usize;
-        libc::dlclose(handle);
-        Some(found).filter(|&found| found != 0 && !is_own(found)).or_else(|| target::in_vendor(function))
-    }
 }
 
 /// Whether a handle is that of a library, not of the program itself.

@@ -7,7 +7,7 @@
 use crate::boot::{self, is_own};
 use crate::elf::{self, Changes, Object, Place};
 use crate::settings::{DEEPBIND_FIX, settings};
-use crate::{libdl, maps, names, target, vendor};
+use crate::{libdl, maps, names, scope, target, vendor};
 use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,8 +20,17 @@ static SUBS: AtomicU64 = AtomicU64::new(0);
 /// find room is looked at each time.
 static SEEN: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
 
+/// What made us look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// A lookup, which may take any lock of the loader's.
+    Lookup,
+    /// A copy, which may not: the holder of the one that `dlopen` takes may be waiting for it.
+    Copy,
+}
+
 /// Redirects what has come since the last time.
-pub fn refresh() {
+pub fn refresh(trigger: Trigger) {
     if settings().deepbind != DEEPBIND_FIX {
         return;
     }
@@ -30,10 +39,11 @@ pub fn refresh() {
     if elf::changes().is_none_or(looked_at) {
         return;
     }
+    if vendor_came() && trigger == Trigger::Lookup {
+        target::warm();
+    }
     // Callbacks run under the loader's lock, so that this is one scan at a time.
     let mut all_bound = true;
-    let mut vendor_came = false;
-    let mut is_behind = false;
     let mut latest = None;
     let mut found = [0; 16];
     elf::each(|changes, object| {
@@ -43,12 +53,7 @@ pub fn refresh() {
         }
         latest = Some(changes);
         let Some(object) = object() else { return ControlFlow::Continue(()) };
-        is_behind |= is_own(object.identity());
         if !is_seen(&object) && !is_own(object.identity()) {
-            if is_behind && target::is_vendor(&object) {
-                vendor_came = true;
-                vendor::learn(&object);
-            }
             match redirect(&object, &mut found) {
                 Binding::Done => mark_seen(&object),
                 Binding::UnderWay => all_bound = false,
@@ -56,14 +61,29 @@ pub fn refresh() {
         }
         ControlFlow::Continue(())
     });
-    if vendor_came {
-        target::warm();
+    if trigger == Trigger::Lookup {
+        found.iter().filter(|&&target| target != 0).for_each(|&target| target::pin(target));
     }
-    found.iter().filter(|&&target| target != 0).for_each(|&target| target::pin(target));
     if let Some(changes) = latest.filter(|_| all_bound) {
         ADDS.store(changes.adds, Ordering::Release);
         SUBS.store(changes.subs, Ordering::Release);
     }
+}
+
+/// Whether the vendor's functions have come with a new object behind us; remembers all that have them.
+fn vendor_came() -> bool {
+    let mut came = false;
+    let mut is_behind = false;
+    elf::each(|_, object| {
+        let Some(object) = object() else { return ControlFlow::Continue(()) };
+        is_behind |= is_own(object.identity());
+        if is_behind && !is_seen(&object) && target::is_vendor(&object) {
+            came = true;
+            vendor::learn(&object);
+        }
+        ControlFlow::Continue(())
+    });
+    came
 }
 
 fn probe(object: &Object) -> impl Iterator<Item = &'static AtomicUsize> {
@@ -111,7 +131,7 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
         };
         if state == State::Unbound {
             binding = Binding::UnderWay;
-        } else if let Some(instead) = wanted.instead(state, found) {
+        } else if let Some(instead) = wanted.instead(object, state, found) {
             write(object, at, instead);
         }
     }
@@ -150,12 +170,16 @@ unsafe fn wanted(name: *const c_char) -> Option<Wanted> {
 }
 
 impl Wanted {
-    /// What to put there instead. A lazy pointer gets what the loader would find in the global
-    /// scope, if that is us; a bound one is redirected if it leads past us, and past what the
-    /// program sees, to a real function.
-    fn instead(self, state: State, found: &mut [usize]) -> Option<usize> {
+    /// What to put there instead. A bound pointer is redirected if it leads past us, and past what
+    /// the program sees, to a real function.
+    fn instead(self, object: &Object, state: State, found: &mut [usize]) -> Option<usize> {
         match (self, state) {
-            (Wanted::Copy(function), State::Lazy) => boot::is_first(function).then(|| boot::export(function)),
+            // The loader would find us, or in a DEEPBIND object what that brings itself. Where
+            // there is another interposer between the two it is left to the loader.
+            (Wanted::Copy(function), State::Lazy) => {
+                let brought = scope::brought_by(object, function)?;
+                target::export_for(function, brought)
+            }
             (Wanted::Libdl(which), State::Lazy) => boot::is_libdl_first(which).then(|| boot::libdl_export(which)),
             (Wanted::Libdl(which), State::Bound(value)) => {
                 let is_real = value == libdl::INTERPOSED[which].1.load(Ordering::Relaxed);

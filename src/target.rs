@@ -202,12 +202,17 @@ pub fn forget_dlerror() {
     unsafe { libc::dlerror() };
 }
 
-/// The address to hand out for `target`, which a handle of the host's holds: our export if that
-/// forwards there anyway and no other interposer owns the name (a program may compare the
-/// pointers), else a private entry. `None` if all are taken by other libraries.
+/// Our export, if it forwards to `target` anyway and no other interposer owns the name: a program
+/// may compare what it looked up with what it linked.
+pub fn export_for(function: usize, target: usize) -> Option<usize> {
+    (boot::is_first(function) && known(function, 0) == Some(target)).then(|| boot::export(function))
+}
+
+/// The address to hand out for `target`, which a handle of the host's holds: our export or a
+/// private entry. `None` if all are taken by other libraries.
 pub fn entry_for(function: usize, target: usize) -> Option<usize> {
-    if boot::is_first(function) && known(function, 0) == Some(target) {
-        return Some(boot::export(function));
+    if let Some(export) = export_for(function, target) {
+        return Some(export);
     }
     let slots = &TARGETS[function][1..];
     let slot = slots.iter().position(|slot| {

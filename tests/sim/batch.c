@@ -160,7 +160,8 @@ static void item_checks(enum form form)
 }
 
 /* A synchronous batch is checked as a whole before it moves anything; an
- * asynchronous one has moved the items before the bad one. */
+ * asynchronous one has moved the items before the bad one, except on the
+ * Ascend950, which checks first too. */
 static void partial_copies(enum form form)
 {
     char name[96];
@@ -172,7 +173,7 @@ static void partial_copies(enum form form)
     MUST(aclrtSynchronizeStream(stream));
     int moved = has(dev, ITEM, 2);
     snprintf(name, sizeof name, "%s: items before the bad one", form_name[form]);
-    want(name, moved, form >= ASYNC);
+    want(name, moved, form >= ASYNC && strcmp(aclrtGetSocName(), "Ascend950") != 0);
 }
 
 static void number_of_items(enum form form)

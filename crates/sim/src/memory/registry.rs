@@ -20,6 +20,9 @@ pub const WINDOW: Range<usize> = 0x1000_0000_0000..0x1800_0000_0000;
 /// The grain of addresses in the window, and of backings: a multiple of every page size Linux has.
 pub const PAGE: usize = 64 * 1024;
 
+/// How far to go on where a part of the window is in use.
+const STRIDE: usize = 1 << 36;
+
 /// Where a pointer points, in the vendor's terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Location {
@@ -153,7 +156,9 @@ impl Registry {
             if let Some(elsewhere) = mapped {
                 unmap(elsewhere, size);
             }
-            return fail(RT_MEMORY_ALLOCATION, format!("the device's address {start:#x} is in use in this process"));
+            // Somebody else's (a sanitizer keeps its shadow at the front of the window): further on.
+            self.hint = (start + 1).next_multiple_of(STRIDE);
+            return self.take(size, alignment);
         }
         self.taken.insert(start, size);
         if start == self.hint {
