@@ -141,8 +141,7 @@ extern "C" fn attach() -> *const Block {
         let process = own_process();
         match process.state.load(Ordering::Acquire) {
             NEW => make_file(process),
-            // SAFETY: asks for our own number.
-            BUSY if process.maker.load(Ordering::Relaxed) != unsafe { libc::gettid() } as u32 => {
+            BUSY if process.maker.load(Ordering::Relaxed) != thread_id() => {
                 wait_until(|| process.state.load(Ordering::Acquire) != BUSY);
             }
             _ => {}
@@ -154,12 +153,7 @@ extern "C" fn attach() -> *const Block {
             fold_missed(process);
             return ptr::null();
         };
-        // SAFETY: asks for our own number, and whether a thread of ours lives.
-        let block = unsafe {
-            let pid = libc::getpid();
-            let gone = |tid: u32| libc::syscall(libc::SYS_tgkill, pid, tid, 0) != 0 && errno() == libc::ESRCH;
-            page.claim(libc::gettid() as u32, |tid| !gone(tid))
-        };
+        let block = page.claim(thread_id(), is_alive);
         thread.block.set(block);
         thread.stamp.set(!token);
         ptr::from_ref(block)
@@ -167,9 +161,18 @@ extern "C" fn attach() -> *const Block {
     .unwrap_or(ptr::null())
 }
 
-fn errno() -> i32 {
-    // SAFETY: the calling thread's own.
-    unsafe { *libc::__errno_location() }
+/// The calling thread's number. (The function of that name is newer than some systems we run on.)
+fn thread_id() -> u32 {
+    // SAFETY: asks for our own number.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Whether a thread of this process still runs.
+fn is_alive(thread: u32) -> bool {
+    // SAFETY: the null signal only asks; errno is the calling thread's own.
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 || *libc::__errno_location() != libc::ESRCH
+    }
 }
 
 /// The page that a fork child finds wiped; made with the first copy.
@@ -225,8 +228,7 @@ fn make_file(process: &Process) {
         wait_until(|| process.state.load(Ordering::Acquire) != BUSY);
         return;
     }
-    // SAFETY: asks for our own number.
-    process.maker.store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
+    process.maker.store(thread_id(), Ordering::Relaxed);
     let settings = settings();
     for setting in settings.nonsense.iter().flatten() {
         let words = setting.choices();

@@ -1,9 +1,10 @@
 //! The few lines that the shim itself has to say, as JSON, one object a line.
 //!
 //! Written on cold paths only, into a file of our own under `ACLSHIM_DIR`; never to the host's
-//! output. What cannot be written is dropped: the host matters more.
+//! output. What cannot be written is dropped: the host matters more. Buffers are small, because a
+//! thread's stack may be.
 
-use crate::settings::{PATH, settings};
+use crate::settings::settings;
 use aclshim_trace::text::Text;
 use core::fmt::{self, Write};
 
@@ -43,12 +44,12 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
         libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
         let pid = libc::getpid();
 
-        let mut said = Text::<400>::new();
+        let mut said = Text::<240>::new();
         let _ = said.write_fmt(message);
-        let mut line = Text::<4096>::new();
+        let mut line = Text::<2048>::new();
         let _ = write!(line, r#"{{"time_ns":{}{:09},"pid":{pid},"level":"warn","#, now.tv_sec, now.tv_nsec);
         let _ = write!(line, r#""event":"{}","subject":""#, event.name());
-        line.push_json(subject.as_bytes().get(..200).unwrap_or(subject.as_bytes()))
+        line.push_json(subject.as_bytes().get(..64).unwrap_or(subject.as_bytes()))
             .push(br#"","message":""#)
             .push_json(said.as_bytes())
             .push(b"\"}\n");
@@ -60,7 +61,7 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
 /// None that the caller has to keep; system calls only.
 unsafe fn append(pid: libc::pid_t, line: &[u8]) {
     let dir = &settings().dir;
-    let mut path = Text::<PATH>::new();
+    let mut path = Text::<1024>::new();
     path.push(dir.as_bytes());
     let _ = write!(path, "/aclshim-{pid}.jsonl");
     if path.is_full() {

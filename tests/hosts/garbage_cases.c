@@ -21,7 +21,7 @@
 #include "acl/acl.h"
 #include "acl/ascendcl_sim.h"
 
-enum { PAGE = 65536 /* a multiple of every page size */, ROOM = 16384, ITEMS = 4, ARGUMENTS = 10, CHOICES = 16 };
+enum { PAGE = 65536 /* a multiple of every page size */, ROOM = 4096, ITEMS = 4, ARGUMENTS = 10, CHOICES = 16 };
 
 typedef uint64_t word;
 typedef int any_function(word, word, word, word, word, word, word, word, word, word);
@@ -153,7 +153,8 @@ static void *attributes(aclrtMemLocationType to, aclrtMemLocationType from, uint
 
 static void set_up(int bare)
 {
-    void *cells[2], *descriptor = NULL, *cell_room = NULL;
+    static void *cells[2];
+    void *descriptor = NULL, *cell_room = NULL;
     aclrtStream gone = NULL;
     host = guarded(ROOM);
     pinned = guarded(PAGE);
@@ -190,14 +191,14 @@ static void set_up(int bare)
     void *from = pointers(p, p + 64, p + 128, p + 192);
     void *maxs = sizes(64, 64, 64, 64), *counts = sizes(64, 32, 16, 8), *indexes = sizes(0, 1, 2, 3);
     void *up = attributes(ACL_MEM_LOCATION_TYPE_DEVICE, ACL_MEM_LOCATION_TYPE_HOST, 0, 0);
-    const word nobody = number(nowhere), pit = number(hole), huge = SIZE_MAX;
+    const word nobody = number(nowhere), pit = number(hole), huge = SIZE_MAX, top = huge - 0xffff;
 
     POOL('p', 0, nobody, pit, number(readonly), number(zeros), number(h), number(h + ROOM - 16), number(p), number(d),
-         number(d2), number(d + 8 * ROOM), number(d + 1), huge);
-    POOL('n', 0, 1, 3, 63, 65, 4096, ROOM, ROOM + 1, huge, huge / 2, (1ull << 32) + 1, huge - 15);
+         number(d2), number(d + 8 * ROOM), number(d + 1), top);
+    POOL('n', 0, 1, 3, 63, 65, 2048, ROOM, ROOM + 1, huge, huge / 2, (1ull << 32) + 1, huge - 15);
     POOL('k', (word)-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, INT_MAX, (word)INT_MIN);
     POOL('v', 0, (word)-1, 0x12345678);
-    POOL('t', 0, number(stream), number(gone), nobody, pit, number(zeros), number(readonly), number(readonly) + 1, huge);
+    POOL('t', 0, number(stream), number(gone), nobody, pit, number(zeros), number(readonly), number(readonly) + 1, top);
     POOL('P', 0, nobody, pit, number(to), number(from), number(to) + 16, number(pointers(NULL, NULL, NULL, NULL)),
          number(pointers(d, nowhere, hole, h)), number(pointers(h, h + 64, h + 128, h + 192)), number(readonly),
          number(pointers(d, d2, p, h)), number(to) + 1);
@@ -213,8 +214,8 @@ static void set_up(int bare)
     POOL('M', 0, 2, 3, 4, 5, huge, huge / 32 + 2);
     POOL('f', 0, nobody, pit, number(readonly), number(zeros) + 1);
     POOL('c', 0, nobody, pit, number(cells), number((char *)cell_room + 8), number((char *)cell_room + 1), number(zeros),
-         number(d + 8 * ROOM), huge);
-    POOL('D', 0, nobody, pit, number(d), number(d2 + 64), number(d + 1), number(h), number(zeros), huge);
+         number(d + 8 * ROOM), top);
+    POOL('D', 0, nobody, pit, number(d), number(d2 + 64), number(d + 1), number(h), number(zeros), top);
     POOL('y', 0, nobody, number(&unknown_symbol), number(&symbol) + 1, huge);
     POOL('g', nobody, number(zeros), huge);
 

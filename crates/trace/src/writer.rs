@@ -35,7 +35,8 @@ pub fn create<'a>(ring_dir: &[u8], dir: &[u8], names: impl Iterator<Item = &'a s
         let born_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         let pid = libc::getpid() as u32;
 
-        let mut path = Text::<4096>::new();
+        // Small, because the stack of the thread that comes first may be.
+        let mut path = Text::<1024>::new();
         path.push(ring_dir);
         let _ = write!(path, "/{PREFIX}{pid}-{born_ns:x}{SUFFIX}");
         if path.is_full() {
@@ -64,7 +65,8 @@ pub fn create<'a>(ring_dir: &[u8], dir: &[u8], names: impl Iterator<Item = &'a s
         (*header).version = VERSION;
         (*header).pid = pid;
         (*header).born_ns = born_ns;
-        (*header).dir = *Text::<4096>::new().push(dir).as_array();
+        let room = (*header).dir.len() - 1;
+        (&mut (*header).dir)[..dir.len().min(room)].copy_from_slice(&dir[..dir.len().min(room)]);
         for (at, name) in names.take(FUNCTIONS).enumerate() {
             (*header).names[at] = *Text::<NAME>::new().push(name.as_bytes()).as_array();
             (*header).functions = at as u32 + 1;
