@@ -70,11 +70,13 @@ fn answer(
 ) -> usize {
     let found = find(handle);
     let is_default = handle == libdl::DEFAULT;
+    let is_in_front =
+        |found| (is_default || found == boot::seen(function)) && target::in_scope(function) != Some(found);
     match found {
         0 => return PASS,
-        // Another interposer in front of us: what it does with the call is its business, and
-        // through it the call comes to us.
-        found if !is_own(found) && is_default && target::in_scope(function) != Some(found) => return PASS,
+        // Another interposer in front of us, or a stub of the program's own: what it does with the
+        // call is its business, and through it the call comes to us.
+        found if !is_own(found) && is_in_front(found) => return PASS,
         found if !is_own(found) => {
             let answer = hand_out(function, found, standing);
             find(handle);

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use support::{Build, Output, Run, has, host, root, scratch, shim, sim, target};
+use support::{Build, Output, Run, has, has_that, host, root, scratch, shim, sim, target};
 
 /// Runs a host without and with the shim. What it shows must be the same; the run with the shim is given back.
 #[track_caller]
@@ -277,6 +277,14 @@ fn calls_before_and_after_an_exec_are_all_counted() {
     assert_eq!(output.stat().total("processes"), 4);
 }
 
+#[test]
+fn programs_started_by_spawn_vfork_and_system_count_for_themselves() {
+    let output = same_and_well(&host("hosts/guest_spawn.c"), |run| run);
+    assert_eq!(output.stdout, "system gave 0\n");
+    counted_exactly(&output);
+    assert_eq!(output.stat().total("processes"), 4);
+}
+
 // ---- Ends ----
 
 #[test]
@@ -288,31 +296,44 @@ fn however_a_process_ends_its_calls_stay_counted() {
     }
 }
 
+/// How far the four threads of `guest_killed.c` are: calls begun (0) or ended (1).
+fn truth(folder: &Path, at: usize) -> [u64; 4] {
+    let bytes = fs::read(folder.join("truth")).unwrap_or_default();
+    let word = |at: usize| bytes.get(8 * at..8 * at + 8).map_or(0, |word| u64::from_le_bytes(word.try_into().unwrap()));
+    [0, 1, 2, 3].map(|thread| word(8 * thread + at))
+}
+
+#[track_caller]
+fn counted_to_the_last(output: &Output) {
+    let (begun, ended): (u64, u64) = (truth(&output.scratch, 0).iter().sum(), truth(&output.scratch, 1).iter().sum());
+    let stat = output.stat();
+    let calls = stat.total("calls");
+    assert!((ended..=begun).contains(&calls), "{ended} <= {calls} <= {begun}");
+    assert_eq!((stat.total("nested"), stat.total("not_recorded")), (0, 0));
+    assert!(stat.total("in_flight") <= 4, "{:?}", stat.0);
+}
+
 #[test]
 fn a_process_killed_amid_calls_of_four_threads_has_counted_each_of_them() {
     let program = host("hosts/guest_killed.c");
     for round in 1..=10 {
-        let (mut child, folder) = Run::new(&program).sim().shim().spawn();
-        let truth = |at: usize| {
-            let bytes = fs::read(folder.join("truth")).unwrap_or_default();
-            let word =
-                |at: usize| bytes.get(8 * at..8 * at + 8).map_or(0, |w| u64::from_le_bytes(w.try_into().unwrap()));
-            (0..4).map(|thread| word(8 * thread + at)).collect::<Vec<_>>()
-        };
+        let (mut child, scratch) = Run::new(&program).sim().shim().spawn();
         // Until each of them is well on its way.
-        while truth(1).iter().any(|&after| after < 500 * round) {
+        while truth(&scratch, 1).iter().any(|&ended| ended < 500 * round) {
             assert!(child.try_wait().unwrap().is_none(), "ended by itself");
             std::thread::yield_now();
         }
         child.kill().unwrap();
         let status = child.wait().unwrap();
-        let output = Output { status, stdout: String::new(), stderr: String::new(), scratch: folder.clone() };
-        let stat = output.stat();
-        let (begun, ended): (u64, u64) = (truth(0).iter().sum(), truth(1).iter().sum());
-        let calls = stat.total("calls");
-        assert!((ended..=begun).contains(&calls), "{ended} <= {calls} <= {begun}");
-        assert_eq!((stat.total("nested"), stat.total("not_recorded")), (0, 0));
-        assert!(stat.total("in_flight") <= 4, "{:?}", stat.0);
+        counted_to_the_last(&Output { status, stdout: String::new(), stderr: String::new(), scratch });
+    }
+}
+
+#[test]
+fn a_process_whose_main_returns_amid_calls_of_four_threads_has_counted_each_of_them() {
+    let program = host("hosts/guest_killed.c");
+    for _ in 0..10 {
+        counted_to_the_last(&same_and_well(&program, |run| run.arg("return")));
     }
 }
 
@@ -329,6 +350,24 @@ fn calls_in_a_signal_handler_are_all_counted() {
         assert_eq!(counted.iter().sum::<u64>(), own(&output), "{how}: {counted:?}");
         assert!(counted[2] <= if how == "cold" { 1 } else { 0 }, "{how}: {counted:?}");
         assert_eq!(stat.total("in_flight"), 0, "{how}");
+    }
+}
+
+#[test]
+fn a_signal_handler_that_calls_between_any_two_instructions_of_a_call_loses_nothing() {
+    let program = host("hosts/guest_step.c");
+    for stack in ["here", "stack"] {
+        // Between all of them, and further apart, so that different ones of the first call are met while it is cold.
+        for every in ["1", "7", "211", "499", "1009", "2003", "3989", "7919"] {
+            let run = Run::new(&program).sim().shim().arg(stack).arg(every);
+            let output = run.env("ASCENDCL_SIM_FAULT", "fail=5@aclrtMemset:*").run().ok();
+            assert_eq!(output.stdout, "0 wrong\n", "{stack} {every}");
+            let stat = output.stat();
+            let [calls, nested, missed] = ["calls", "nested", "not_recorded"].map(|key| stat.total(key));
+            assert_eq!(calls + nested + missed, own(&output), "{stack} {every}: {:?}", stat.0);
+            assert_eq!(stat.total("errors"), calls, "{stack} {every}: each of them failed");
+            assert_eq!(stat.total("in_flight"), 0, "{stack} {every}");
+        }
     }
 }
 
@@ -404,19 +443,24 @@ fn where_no_count_file_can_be_made_the_log_says_not_recording() {
 }
 
 #[test]
+fn what_stands_where_the_log_would_be_is_left_alone() {
+    let program = host("hosts/guest_trap.c");
+    let missing = scratch("ring").join("missing");
+    for what in ["link", "fifo", "folder"] {
+        let output = same_and_well(&program, |run| run.arg(what).env("ACLSHIM_RING_DIR", &missing));
+        assert_eq!(output.stdout, "made 0\ncopied\n", "{what}");
+        assert!(!output.scratch.join("victim").exists(), "written through the link");
+    }
+}
+
+#[test]
 fn a_full_ring_directory_changes_nothing_but_the_log() {
     let name = "a_full_ring_directory_changes_nothing_but_the_log";
-    if !has("unshare", name) {
-        return;
-    }
     let mount = "mount -t tmpfs -o size=16k none \"$FULL\" && exec \"$@\"";
     let full = scratch("full");
-    let inside = |command: &mut Command| {
-        command.args(["-rm", "sh", "-c", mount, "sh"]).env("FULL", &full).stderr(Stdio::null()).stdout(Stdio::null());
-        command.arg("true").status().is_ok_and(|status| status.success())
-    };
-    if !inside(&mut Command::new("unshare")) {
-        eprintln!("SKIPPED {name}: no mount namespace may be made here");
+    let mut probe = Command::new("unshare");
+    probe.args(["-rm", "sh", "-c", mount, "sh", "true"]).env("FULL", &full).stderr(Stdio::null());
+    if !has_that(probe.status().is_ok_and(|status| status.success()), "a mount namespace", name) {
         return;
     }
     let program = host("hosts/guest_calls.c");

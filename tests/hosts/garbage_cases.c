@@ -194,11 +194,11 @@ static void set_up(int bare)
     const word nobody = number(nowhere), pit = number(hole), huge = SIZE_MAX, top = huge - 0xffff;
 
     POOL('p', 0, nobody, pit, number(readonly), number(zeros), number(h), number(h + ROOM - 16), number(p), number(d),
-         number(d2), number(d + 8 * ROOM), number(d + 1), top);
+         number(d2), number(d + 8 * ROOM), number(d + 1), top, huge);
     POOL('n', 0, 1, 3, 63, 65, 2048, ROOM, ROOM + 1, huge, huge / 2, (1ull << 32) + 1, huge - 15);
     POOL('k', (word)-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, INT_MAX, (word)INT_MIN);
     POOL('v', 0, (word)-1, 0x12345678);
-    POOL('t', 0, number(stream), number(gone), nobody, pit, number(zeros), number(readonly), number(readonly) + 1, top);
+    POOL('t', 0, number(stream), number(gone), nobody, pit, number(zeros), number(readonly), number(readonly) + 1, top, huge);
     POOL('P', 0, nobody, pit, number(to), number(from), number(to) + 16, number(pointers(NULL, NULL, NULL, NULL)),
          number(pointers(d, nowhere, hole, h)), number(pointers(h, h + 64, h + 128, h + 192)), number(readonly),
          number(pointers(d, d2, p, h)), number(to) + 1);
@@ -214,8 +214,8 @@ static void set_up(int bare)
     POOL('M', 0, 2, 3, 4, 5, huge, huge / 32 + 2);
     POOL('f', 0, nobody, pit, number(readonly), number(zeros) + 1);
     POOL('c', 0, nobody, pit, number(cells), number((char *)cell_room + 8), number((char *)cell_room + 1), number(zeros),
-         number(d + 8 * ROOM), top);
-    POOL('D', 0, nobody, pit, number(d), number(d2 + 64), number(d + 1), number(h), number(zeros), top);
+         number(d + 8 * ROOM), top, huge);
+    POOL('D', 0, nobody, pit, number(d), number(d2 + 64), number(d + 1), number(h), number(zeros), top, huge);
     POOL('y', 0, nobody, number(&unknown_symbol), number(&symbol) + 1, huge);
     POOL('g', nobody, number(zeros), huge);
 
