@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{elf, libdl, names, settings, target, thread};
+use crate::{elf, libdl, names, rebind, settings, target, thread};
 use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -36,14 +36,14 @@ static FIRST: AtomicU32 = AtomicU32::new(0);
 /// The same for the functions of libdl.
 static LIBDL_FIRST: AtomicU32 = AtomicU32::new(0);
 /// What the program sees under each name: ours, another interposer's, or a stub of its own.
-static SEEN: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
+static VISIBLE: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
 /// The process that booted.
 static PID: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(names::COUNT <= 32);
 
 #[ctor::ctor(unsafe)]
 fn loaded() {
-    crate::errno::kept(|| {
+    crate::edge::kept(|| {
         standing();
     });
 }
@@ -59,7 +59,7 @@ pub fn standing() -> Standing {
 /// What we are as far as it is known; never boots.
 #[inline(always)]
 pub fn glance() -> Standing {
-    match STANDING.load(Ordering::Relaxed) {
+    match STANDING.load(Ordering::Acquire) {
         1 => Standing::Active,
         2 => Standing::Off,
         3 => Standing::Passive,
@@ -78,13 +78,18 @@ fn boot() {
     }
     BOOTING.store(me, Ordering::Relaxed);
     // If we cannot even begin, we forward.
-    let standing = crate::errno::kept(prepare).unwrap_or(Standing::Off);
-    STANDING.store(standing as u8, Ordering::Relaxed);
+    let standing = crate::edge::kept(prepare).unwrap_or(Standing::Off);
+    STANDING.store(standing as u8, Ordering::Release);
     STATE.store(DONE, Ordering::Release);
-    crate::errno::kept(target::warm_at_start);
+    crate::edge::kept(|| {
+        target::warm_at_start();
+        rebind::refresh(rebind::Trigger::Lookup);
+    });
 }
 
 fn prepare() -> Standing {
+    // SAFETY: asks for our own number.
+    PID.store(unsafe { libc::getpid() } as u32, Ordering::Relaxed);
     // A panic of ours must not print into the host's output; it is caught where it matters.
     std::panic::set_hook(Box::new(|_| {}));
     libdl::find();
@@ -92,13 +97,11 @@ fn prepare() -> Standing {
     // SAFETY: we are the one thread that boots.
     unsafe { settings::read() };
 
-    // SAFETY: asks for our own number.
-    PID.store(unsafe { libc::getpid() } as u32, Ordering::Relaxed);
-    let seen = |name: &CStr| {
+    let visible = |name: &CStr| {
         // SAFETY: a pseudo handle and a C string.
         unsafe { libdl::dlsym(libdl::DEFAULT, name.as_ptr()) as usize }
     };
-    let harness = seen(c"aclshim_harness");
+    let harness = visible(c"aclshim_harness");
     let standing = if harness != 0 && !is_own(harness) {
         Standing::Passive
     } else if settings::settings().mode == settings::MODE_OFF {
@@ -110,7 +113,7 @@ fn prepare() -> Standing {
     let is_first = |name: &CStr| elf::resident(|_| true).find_map(|object| object.defined(name)).is_some_and(is_own);
     for (bit, name) in names::NAMES.iter().enumerate() {
         FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
-        SEEN[bit].store(seen(name), Ordering::Relaxed);
+        VISIBLE[bit].store(visible(name), Ordering::Relaxed);
     }
     for (bit, (name, _)) in libdl::INTERPOSED.iter().enumerate() {
         LIBDL_FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
@@ -153,14 +156,15 @@ pub fn libdl_export(which: usize) -> usize {
 }
 
 /// What the program sees under the name of a function of the table.
-pub fn seen(function: usize) -> usize {
-    SEEN[function].load(Ordering::Relaxed)
+pub fn visible(function: usize) -> usize {
+    VISIBLE[function].load(Ordering::Relaxed)
 }
 
 /// Whether this process was forked from the one that booted.
 pub fn is_fork_child() -> bool {
     // SAFETY: asks for our own number.
-    unsafe { libc::getpid() as u32 != PID.load(Ordering::Relaxed) }
+    let here = unsafe { libc::getpid() } as u32;
+    !matches!(PID.load(Ordering::Relaxed), pid if pid == 0 || pid == here)
 }
 
 /// Whether our export is the first definition of a function of the table in this process.
@@ -173,8 +177,13 @@ pub fn is_libdl_first(which: usize) -> bool {
     LIBDL_FIRST.load(Ordering::Relaxed) >> which & 1 == 1
 }
 
-/// Waits 2 ms at most, without a lock, for what another thread is about to finish.
+/// Waits 2 ms at most, without a lock, for what another thread is about to finish; a thread that has
+/// waited in vain does not wait again.
 pub fn wait_until(done: impl Fn() -> bool) {
+    let waited = &thread::current().waited;
+    if done() || waited.get() {
+        return;
+    }
     let now = || {
         // SAFETY: a value of ours.
         unsafe {
@@ -188,4 +197,5 @@ pub fn wait_until(done: impl Fn() -> bool) {
         // SAFETY: gives the processor to whoever we wait for.
         unsafe { libc::sched_yield() };
     }
+    waited.set(!done());
 }

@@ -3,11 +3,11 @@
 //! A process gets its file with its first copy, a thread its block with its first copy. After
 //! that a call costs a few adds to memory that only this thread writes: no lock, no system call.
 
-use crate::boot::{Standing, glance, is_fork_child, standing, wait_until};
+use crate::boot::{Standing, glance, standing, wait_until};
 use crate::log::{self, Event};
 use crate::settings::settings;
 use crate::thread;
-use crate::{errno, rebind};
+use crate::{edge, rebind};
 use aclshim_facts::call::Amount;
 use aclshim_facts::code::ACL_SUCCESS;
 use aclshim_facts::{FUNCTIONS, Function};
@@ -26,8 +26,6 @@ struct Process {
     token: AtomicU64,
     /// One of the states below.
     state: AtomicU32,
-    /// The thread that makes the file.
-    maker: AtomicU32,
     /// Calls that no file could count yet.
     missed: AtomicU64,
 }
@@ -37,12 +35,7 @@ const BUSY: u32 = 1;
 const READY: u32 = 2;
 const OFF: u32 = 3;
 
-static NONE: Process = Process {
-    token: AtomicU64::new(0),
-    state: AtomicU32::new(NEW),
-    maker: AtomicU32::new(0),
-    missed: AtomicU64::new(0),
-};
+static NONE: Process = Process { token: AtomicU64::new(0), state: AtomicU32::new(NEW), missed: AtomicU64::new(0) };
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(&raw const NONE as *mut Process);
 
 #[inline(always)]
@@ -127,25 +120,24 @@ pub fn is_on() -> bool {
 /// This thread's block, on its first call in this process; NULL if the call cannot be counted.
 #[cold]
 #[inline(never)]
-extern "C" fn attach() -> *const Block {
-    errno::kept(|| {
+extern "C-unwind" fn attach() -> *const Block {
+    edge::kept(|| {
         if standing() == Standing::Unready {
             NONE.missed.fetch_add(1, Ordering::Relaxed);
             return ptr::null();
         }
         let thread = thread::current();
-        // Not in a fork child: there the loader's lock may be held by a thread that is not there.
-        if !thread.visited.replace(true) && !is_fork_child() {
+        if !thread.visited.replace(true) {
             rebind::refresh(rebind::Trigger::Copy);
         }
-        let process = own_process();
-        match process.state.load(Ordering::Acquire) {
-            NEW => make_file(process),
-            BUSY if process.maker.load(Ordering::Relaxed) != thread_id() => {
-                wait_until(|| process.state.load(Ordering::Acquire) != BUSY);
-            }
-            _ => {}
+        let Some(process) = own_process() else {
+            NONE.missed.fetch_add(1, Ordering::Relaxed);
+            return ptr::null();
+        };
+        if process.state.load(Ordering::Acquire) == NEW {
+            without_signals(|| make_file(process));
         }
+        wait_until(|| process.state.load(Ordering::Acquire) != BUSY);
         let token = process.token.load(Ordering::Acquire);
         // SAFETY: 0, or the address of a file that stays mapped.
         let Some(page) = (unsafe { (token as *const Page).as_ref() }) else {
@@ -176,10 +168,10 @@ fn is_alive(thread: u32) -> bool {
 }
 
 /// The page that a fork child finds wiped; made with the first copy.
-fn own_process() -> &'static Process {
+fn own_process() -> Option<&'static Process> {
     let known = PROCESS.load(Ordering::Acquire);
     if !ptr::eq(known, &NONE) {
-        return process();
+        return Some(process());
     }
     const SIZE: usize = 4096;
     // SAFETY: an anonymous mapping of our own, checked; it is published once and never unmapped.
@@ -193,18 +185,18 @@ fn own_process() -> &'static Process {
             0,
         );
         if at == libc::MAP_FAILED {
-            return process();
+            return None;
         }
+        // Before anybody uses it: a fork in between would leave a child that knows of nothing.
+        let is_wiped = wiped_on_fork(at, SIZE);
         let fresh = at.cast::<Process>();
         if PROCESS.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             libc::munmap(at, SIZE);
-            return process();
-        }
-        if !wiped_on_fork(at, SIZE) {
+        } else if !is_wiped {
             libc::pthread_atfork(None, None, Some(forget_in_child));
         }
     }
-    process()
+    Some(process())
 }
 
 /// Asks the kernel (4.14 and later) to wipe a page in fork children.
@@ -225,10 +217,8 @@ unsafe extern "C" fn forget_in_child() {
 
 fn make_file(process: &Process) {
     if process.state.compare_exchange(NEW, BUSY, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        wait_until(|| process.state.load(Ordering::Acquire) != BUSY);
         return;
     }
-    process.maker.store(thread_id(), Ordering::Relaxed);
     let settings = settings();
     for setting in settings.nonsense.iter().flatten() {
         let words = setting.choices();
@@ -254,6 +244,21 @@ fn make_file(process: &Process) {
                 format_args!("calls are forwarded but not counted: no file could be made in {shown}: {failure}"),
             );
         }
+    }
+}
+
+/// Runs `work` with the thread's signals held back: a handler that jumped out of it would leave
+/// everybody waiting, one that copied would wait for itself. (By libc's function: the raw call would
+/// also hold back the signals that libc needs for itself.)
+fn without_signals(work: impl FnOnce()) {
+    // SAFETY: signal sets of ours.
+    unsafe {
+        let mut all = core::mem::zeroed();
+        let mut before = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        work();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
     }
 }
 

@@ -5,6 +5,7 @@
 //! `dlclose`). Strings are compared by hand: under a sanitizer libc's string functions are not
 //! ready when the first lookups come.
 
+use crate::boot;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::{ControlFlow, Range};
 use core::ptr;
@@ -154,7 +155,7 @@ impl Object {
         self.strings_of(DT_SONAME).next().unwrap_or(ptr::null())
     }
 
-    /// The address of the function that this object defines as `name`.
+    /// The address of what this object defines as `name`.
     pub fn defined(&self, name: &CStr) -> Option<usize> {
         if self.gnu_hash.is_null() {
             return None;
@@ -176,10 +177,10 @@ impl Object {
             loop {
                 let chained = chain_at.add((index - first) as usize).read();
                 let symbol = &*self.symbols.add(index as usize);
-                let is_function = matches!(symbol.info & 0xf, 1 | 2 | 10); // object, function, indirect function
+                let has_address = matches!(symbol.info & 0xf, 1 | 2 | 10); // object, function, indirect function
                 if chained | 1 == hash | 1
                     && symbol.is_defined()
-                    && is_function
+                    && has_address
                     && same(self.strings.add(symbol.name as usize), name)
                 {
                     return Some(self.base + symbol.value);
@@ -282,7 +283,7 @@ unsafe extern "C" {
     static __ehdr_start: libc::Elf64_Ehdr;
 }
 
-/// The first object of the loader's list that `wanted` accepts by its name, without a lock or a
+/// The objects of the loader's list that `wanted` accepts by their names, without a lock or a
 /// call. Only for objects that were there at the start and stay for good: the front of the list
 /// does not change.
 pub fn resident(wanted: impl Fn(*const c_char) -> bool) -> impl Iterator<Item = Object> {
@@ -347,7 +348,8 @@ pub struct Changes {
     pub subs: u64,
 }
 
-/// Visits every loaded object under the loader's lock. `visit` must not call into libdl.
+/// Visits every loaded object under the loader's lock. `visit` must not call into libdl. In a fork
+/// child nobody is visited: the lock may be held by a thread that is not there.
 pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>) {
     type Visit<'a> = &'a mut dyn FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>;
 
@@ -360,6 +362,9 @@ pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -
             unsafe { from_headers(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into(), info.dlpi_name) }
         };
         visit(changes, &mut object).is_break().into()
+    }
+    if boot::is_fork_child() {
+        return;
     }
     let mut visit: Visit<'_> = &mut visit;
     // SAFETY: the callback does not unwind, and `visit` outlives the call.

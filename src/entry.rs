@@ -6,6 +6,9 @@
 //! stack arguments begin, just before the caller's own. So the body takes every function's
 //! arguments as words: those in registers, the stub's two, those on the stack.
 //!
+//! (The body must not write to its stack arguments, though C lets it: the stub returns by that word.
+//! A compiler has no reason to, and none does.)
+//!
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 

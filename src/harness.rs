@@ -22,5 +22,5 @@ pub static HARNESS: aclshim_harness =
     aclshim_harness { size: size_of::<aclshim_harness>() as u32, version: 1, active: Some(active) };
 
 extern "C" fn active() -> c_int {
-    crate::errno::kept(|| c_int::from(standing() == Standing::Active)).unwrap_or(0)
+    crate::edge::kept(|| c_int::from(standing() == Standing::Active)).unwrap_or(0)
 }

@@ -18,9 +18,10 @@ compile_error!("aclshim is for Linux with glibc on x86-64 and aarch64, like the 
 
 mod boot;
 mod count;
+mod edge;
 mod elf;
 mod entry;
-mod errno;
+
 mod harness;
 mod libdl;
 mod log;

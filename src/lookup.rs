@@ -9,7 +9,7 @@ use crate::boot::{self, Standing, glance, is_own, standing};
 use crate::elf::LinkMap;
 use crate::log::{self, Event};
 use crate::rebind::{self, Trigger};
-use crate::{errno, libdl, names, scope, target};
+use crate::{edge, libdl, names, scope, target};
 use core::ffi::{c_char, c_void};
 
 /// Let the real function answer.
@@ -18,13 +18,13 @@ const PASS: usize = 0;
 const NULL: usize = 1;
 
 /// Decides about `dlsym(handle, name)` asked from `caller`.
-pub unsafe extern "C" fn filter(handle: *mut c_void, name: *const c_char, caller: usize) -> usize {
+pub unsafe extern "C-unwind" fn filter(handle: *mut c_void, name: *const c_char, caller: usize) -> usize {
     // SAFETY: the caller's promise: a handle of the loader's and a C string.
     decide(handle, name, caller, |handle| unsafe { libdl::dlsym(handle, name) as usize })
 }
 
 /// Decides about `dlvsym(handle, name, version)` asked from `caller`.
-pub unsafe extern "C" fn filter_versioned(
+pub unsafe extern "C-unwind" fn filter_versioned(
     handle: *mut c_void,
     name: *const c_char,
     version: *const c_char,
@@ -43,20 +43,17 @@ fn decide(handle: *mut c_void, name: *const c_char, caller: usize, find: impl Fn
     let Some(function) = (unsafe { names::function(name) }) else {
         // Sanitizers look up what is behind them before anything else works: nobody is made to
         // boot us by a name that is not ours.
-        if glance() == Standing::Active {
-            errno::kept(|| rebind::refresh(Trigger::Lookup));
+        if matches!(glance(), Standing::Active | Standing::Off) {
+            edge::kept(|| rebind::refresh(Trigger::Lookup));
         }
         return PASS;
     };
-    errno::kept(|| {
-        let standing = standing();
-        if standing == Standing::Active {
+    edge::kept(|| match standing() {
+        standing @ (Standing::Active | Standing::Off) => {
             rebind::refresh(Trigger::Lookup);
+            answer(function as usize, handle, caller, standing, find)
         }
-        match standing {
-            Standing::Active | Standing::Off => answer(function as usize, handle, caller, standing, find),
-            Standing::Unready | Standing::Passive => PASS,
-        }
+        Standing::Unready | Standing::Passive => PASS,
     })
     .unwrap_or(PASS)
 }
@@ -71,7 +68,7 @@ fn answer(
     let found = find(handle);
     let is_default = handle == libdl::DEFAULT;
     let is_in_front =
-        |found| (is_default || found == boot::seen(function)) && target::in_scope(function) != Some(found);
+        |found| (is_default || found == boot::visible(function)) && target::in_scope(function) != Some(found);
     match found {
         0 => return PASS,
         // Another interposer in front of us, or a stub of the program's own: what it does with the
@@ -89,11 +86,11 @@ fn answer(
         return PASS;
     }
     // Or if it belongs to a library that brings us along and the real one behind us (the drop-in).
-    if !is_default && is_library(handle) && target::next_in_line(function).is_some() {
+    if !is_default && is_of_a_library(handle) && target::next_in_line(function).is_some() {
         return PASS;
     }
     // Or if the caller could see one in a scope of its own.
-    if is_default && let Some(found) = scope::visible_from(caller, function) {
+    if is_default && let Some(found) = visible_from(caller, function) {
         let answer = hand_out(function, found, standing);
         target::forget_dlerror();
         return answer;
@@ -121,8 +118,28 @@ fn hand_out(function: usize, found: usize, standing: Standing) -> usize {
     })
 }
 
+/// What `dlsym(RTLD_DEFAULT)` would find from `caller` beyond the global scope.
+fn visible_from(caller: usize, function: usize) -> Option<usize> {
+    if !boot::is_fork_child() {
+        return scope::visible_from(caller, function);
+    }
+    // A fork child may not walk the objects: it asks the caller's own object, and failing that the
+    // vendor's library, which whoever opened the caller may have brought along.
+    let file = libdl::file_of(caller)?;
+    // SAFETY: the loader's own name of a loaded object; the handle is given back.
+    unsafe {
+        let handle = libc::dlopen(file, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if handle.is_null() {
+            return None; // the program itself
+        }
+        let found = libdl::dlsym(handle, names::NAMES[function].as_ptr()) as usize;
+        libc::dlclose(handle);
+        Some(found).filter(|&found| found != 0 && !is_own(found)).or_else(|| target::in_vendor(function))
+    }
+}
+
 /// Whether a handle is that of a library, not of the program itself.
-fn is_library(handle: *mut c_void) -> bool {
+fn is_of_a_library(handle: *mut c_void) -> bool {
     let mut map: *const LinkMap = core::ptr::null();
     // SAFETY: a handle that the loader has just looked something up in.
     unsafe {
@@ -148,7 +165,7 @@ fn undefined(function: usize) -> usize {
 
 /// For the start of one of our entries the address of the real function, else the same address.
 pub fn truth(address: usize) -> usize {
-    errno::kept(|| {
+    edge::kept(|| {
         if standing() == Standing::Unready || !is_own(address) {
             return address;
         }

@@ -1,12 +1,12 @@
 //! What the kernel says of this process's memory.
 
-/// Whether the page at `address` may be written to now. Where the kernel does not say: no.
-pub fn is_writable(address: usize) -> bool {
+/// Whether the page at `address` may be written to now, if the kernel says.
+pub fn is_writable(address: usize) -> Option<bool> {
     // SAFETY: a descriptor of our own, closed before we leave, and a buffer of ours.
     unsafe {
         let fd = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {
-            return false;
+            return None;
         }
         let mut lines = Lines { address, line: [0; 40], filled: 0, answer: None };
         let mut chunk = [0u8; 2048];
@@ -16,7 +16,7 @@ pub fn is_writable(address: usize) -> bool {
             chunk[..read].iter().for_each(|&byte| lines.take(byte));
         }
         libc::close(fd);
-        lines.answer.unwrap_or(false)
+        lines.answer
     }
 }
 

@@ -1,10 +1,13 @@
-//! Objects that were opened with RTLD_DEEPBIND and so bound past us: their pointers are redirected.
+//! Pointers in loaded objects that the loader has bound otherwise than we need.
+//!
+//! Objects that were opened with RTLD_DEEPBIND have bound past us: they are redirected. And a weak
+//! reference to a function that the vendor's library lacks has found ours: it is NULL again.
 //!
 //! Looked for when the set of loaded objects has changed, by our `dlsym` and by each thread's
 //! first copy. Under the loader's lock nothing of libdl may be called (a `dlclose` in another
 //! thread would wait for us and we for it): everything that has to be known is known before.
 
-use crate::boot::{self, is_own};
+use crate::boot::{self, Standing, glance, is_own};
 use crate::elf::{self, Changes, Object, Place};
 use crate::settings::{DEEPBIND_FIX, settings};
 use crate::{libdl, maps, names, scope, target, vendor};
@@ -31,6 +34,9 @@ pub enum Trigger {
 
 /// Redirects what has come since the last time.
 pub fn refresh(trigger: Trigger) {
+    if trigger == Trigger::Lookup {
+        target::settle();
+    }
     if settings().deepbind != DEEPBIND_FIX {
         return;
     }
@@ -123,12 +129,20 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
         let state = match value {
             0 if symbol.is_weak() => continue,
             0 => State::Unbound,
-            value if is_own(value) => continue,
+            value if is_own(value) => State::Ours,
+            value if wanted.is_visible_as(value) => continue,
             value if object.span.contains(&value) && place == Place::Call => State::Lazy,
             // An offset that was not made an address yet.
             value if value < object.span.start && value < 1 << 32 && object.span.start > 1 << 32 => State::Unbound,
             value => State::Bound(value),
         };
+        // Whether a function is there is asked by address; a call would come to us all the same.
+        if state == State::Ours {
+            if symbol.is_weak() && place == Place::Data && wanted.is_missing_from(object) {
+                write(object, at, 0);
+            }
+            continue;
+        }
         if state == State::Unbound {
             binding = Binding::UnderWay;
         } else if let Some(instead) = wanted.instead(object, state, found) {
@@ -143,6 +157,8 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
 enum State {
     /// Nothing yet: the object is being loaded.
     Unbound,
+    /// One of our functions.
+    Ours,
     /// The way to the loader, which binds it with the first call.
     Lazy,
     /// A function.
@@ -170,10 +186,23 @@ unsafe fn wanted(name: *const c_char) -> Option<Wanted> {
 }
 
 impl Wanted {
+    /// Whether `value` is what the program sees under this name: another interposer's, or a stub.
+    fn is_visible_as(self, value: usize) -> bool {
+        matches!(self, Wanted::Copy(function) if value == boot::visible(function))
+    }
+
+    /// Whether no real function stands behind ours for this object. Then a weak reference must be
+    /// NULL, as it would be without us.
+    fn is_missing_from(self, object: &Object) -> bool {
+        matches!(self, Wanted::Copy(function)
+            if target::known(function, 0).is_none() && scope::brought_by(object, function).is_none())
+    }
+
     /// What to put there instead. A bound pointer is redirected if it leads past us, and past what
     /// the program sees, to a real function.
     fn instead(self, object: &Object, state: State, found: &mut [usize]) -> Option<usize> {
         match (self, state) {
+            _ if glance() == Standing::Off => None,
             // The loader would find us, or in a DEEPBIND object what that brings itself. Where
             // there is another interposer between the two it is left to the loader.
             (Wanted::Copy(function), State::Lazy) => {
@@ -185,7 +214,7 @@ impl Wanted {
                 let is_real = value == libdl::INTERPOSED[which].1.load(Ordering::Relaxed);
                 (is_real && boot::is_libdl_first(which)).then(|| boot::libdl_export(which))
             }
-            (Wanted::Copy(function), State::Bound(value)) if value != boot::seen(function) => {
+            (Wanted::Copy(function), State::Bound(value)) => {
                 if let Some(free) = found.iter_mut().find(|target| **target == 0 || **target == value) {
                     *free = value;
                 }
@@ -204,9 +233,14 @@ fn write(object: &Object, at: *mut usize, value: usize) {
     let start = at as usize & !(page - 1);
     // The loader protects whole pages only: up to the last one that the range fills.
     let may_be_guarded = (object.relro.start & !(page - 1)..object.relro.end & !(page - 1)).contains(&start);
+    let is_guarded = match may_be_guarded.then(|| maps::is_writable(start)) {
+        None => false,
+        Some(Some(is_writable)) => !is_writable,
+        // Not known: made read-only by us it might stop the loader in its work.
+        Some(None) => return,
+    };
     // SAFETY: a pointer-sized word of a loaded object that its own relocation names.
     unsafe {
-        let is_guarded = may_be_guarded && !maps::is_writable(start);
         if may_be_guarded && libc::mprotect(start as _, page, libc::PROT_READ | libc::PROT_WRITE) != 0 {
             return;
         }

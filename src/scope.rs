@@ -8,13 +8,50 @@
 use crate::boot::is_own;
 use crate::elf::{self, Object};
 use crate::names::NAMES;
+use core::cell::UnsafeCell;
 use core::ffi::c_char;
 use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Objects by their identity, as many as matter.
 struct Set {
-    members: [Option<Names>; 64],
+    members: [Option<Names>; 256],
     len: usize,
+}
+
+/// The sets that are worked with: too large for a small stack. Who holds the loader's lock may use
+/// them, but not a signal handler that has interrupted the user.
+struct Work {
+    is_taken: AtomicBool,
+    sets: UnsafeCell<[Set; 2]>,
+}
+
+// SAFETY: used by one thread at a time, see `with_sets`.
+unsafe impl Sync for Work {}
+
+static WORK: Work = Work {
+    is_taken: AtomicBool::new(false),
+    sets: UnsafeCell::new([const { Set { members: [None; 256], len: 0 } }; 2]),
+};
+
+/// Calls `work` under the loader's lock with two empty sets.
+fn with_sets<T>(work: impl FnOnce(&mut [Set; 2]) -> Option<T>) -> Option<T> {
+    let mut work = Some(work);
+    let mut answer = None;
+    // The visit holds the lock while we look around.
+    elf::each(|_, _| {
+        if let Some(work) = work.take()
+            && !WORK.is_taken.swap(true, Ordering::Acquire)
+        {
+            // SAFETY: the flag was ours to set, so nobody else uses the sets until we take it back.
+            let sets = unsafe { &mut *WORK.sets.get() };
+            sets.iter_mut().for_each(|set| set.len = 0);
+            answer = work(sets);
+            WORK.is_taken.store(false, Ordering::Release);
+        }
+        ControlFlow::Break(())
+    });
+    answer
 }
 
 /// What others may call an object in their needs.
@@ -42,14 +79,12 @@ impl Names {
 }
 
 impl Set {
-    fn with(object: &Object) -> Self {
-        let mut set = Self { members: [None; 64], len: 0 };
-        set.add(object);
-        set
+    fn iter(&self) -> impl Iterator<Item = &Names> {
+        self.members[..self.len].iter().flatten()
     }
 
     fn has(&self, identity: usize) -> bool {
-        self.members.iter().flatten().any(|member| member.identity == identity)
+        self.iter().any(|member| member.identity == identity)
     }
 
     /// Whether the object was new and found room.
@@ -62,13 +97,14 @@ impl Set {
         true
     }
 
-    /// Adds everybody who needs a member, directly or not.
-    fn add_dependents(&mut self) {
+    /// Makes this the set of `object` and of everybody who needs it, directly or not.
+    fn fill_with_dependents(&mut self, object: &Object) {
+        self.len = 0;
+        self.add(object);
         loop {
             let mut is_new = false;
             for_each(|object| {
-                let needs_one =
-                    || object.needs().any(|need| self.members.iter().flatten().any(|member| member.are_meant_by(need)));
+                let needs_one = || object.needs().any(|need| self.iter().any(|member| member.are_meant_by(need)));
                 if !self.has(object.identity()) && needs_one() {
                     is_new |= self.add(object);
                 }
@@ -99,45 +135,38 @@ fn find(mut wanted: impl FnMut(&Object) -> bool) -> Option<Object> {
 /// The function that the code at `caller` sees in a scope of its own: in an object, not ours, that
 /// shares a dependent with the caller's.
 pub fn visible_from(caller: usize, function: usize) -> Option<usize> {
-    let mut seen = None;
-    // The outer visit holds the lock while we look around.
-    elf::each(|_, _| {
-        seen = (|| {
-            let mut callers = Set::with(&find(|object| object.span.contains(&caller))?);
-            callers.add_dependents();
-            let mut address = None;
-            find(|object| {
-                let defined = object.defined(NAMES[function]).filter(|&defined| !is_own(defined));
-                address = defined.filter(|_| {
-                    let mut holders = Set::with(object);
-                    holders.add_dependents();
-                    holders.members.iter().flatten().any(|holder| callers.has(holder.identity))
-                });
-                address.is_some()
+    with_sets(|[callers, holders]| {
+        callers.fill_with_dependents(&find(|object| object.span.contains(&caller))?);
+        let mut address = None;
+        find(|object| {
+            address = object.defined(NAMES[function]).filter(|&defined| {
+                holders.fill_with_dependents(object);
+                !is_own(defined) && holders.iter().any(|holder| callers.has(holder.identity))
             });
-            address
-        })();
-        ControlFlow::Break(())
-    });
-    seen
+            address.is_some()
+        });
+        address
+    })
 }
 
-/// The function that `object` itself brings: the first definition among what it needs, nearest
-/// first. Called under the loader's lock.
+/// The function that `object` itself brings: the first definition among what it needs, nearest first.
 pub fn brought_by(object: &Object, function: usize) -> Option<usize> {
-    let mut set = Set::with(object);
-    let mut next = 0;
-    while let Some(Some(names)) = set.members.get(next).copied() {
-        next += 1;
-        let member = find(|object| object.identity() == names.identity)?;
-        if let Some(defined) = member.defined(NAMES[function]).filter(|&defined| !is_own(defined)) {
-            return Some(defined);
-        }
-        for need in member.needs() {
-            if let Some(needed) = find(|object| Names::of(object).are_meant_by(need)) {
-                set.add(&needed);
+    with_sets(|[set, _]| {
+        set.add(object);
+        let mut next = 0;
+        while next < set.len {
+            let names = set.members[next]?;
+            next += 1;
+            let member = find(|object| object.identity() == names.identity)?;
+            if let Some(defined) = member.defined(NAMES[function]).filter(|&defined| !is_own(defined)) {
+                return Some(defined);
+            }
+            for need in member.needs() {
+                if let Some(needed) = find(|object| Names::of(object).are_meant_by(need)) {
+                    set.add(&needed);
+                }
             }
         }
-    }
-    None
+        None
+    })
 }

@@ -8,8 +8,8 @@ use crate::elf::{self, Object};
 use crate::entry::ENTRIES;
 use crate::log::{self, Event};
 use crate::names::{COUNT, NAMES};
-use crate::settings::{PATH, environment, settings};
-use crate::{errno, libdl, vendor};
+use crate::settings::{environment, settings};
+use crate::{edge, libdl, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
@@ -45,11 +45,15 @@ extern "C-unwind" fn unavailable() -> aclError {
 /// Finds the next in line for an exported entry, loading the vendor's library if it must.
 #[cold]
 #[inline(never)]
-extern "C" fn resolve(function: Function) -> usize {
-    let found = errno::kept(|| {
-        let index = function as usize;
-        let may_load = standing() != Standing::Passive;
-        let found = next_in_line(index).or_else(|| may_load.then(|| load(index)).flatten());
+extern "C-unwind" fn resolve(function: Function) -> usize {
+    let index = function as usize;
+    let found = edge::kept(|| {
+        if let Some(target) = find_quietly(index) {
+            TARGETS[index][0].store(target, Ordering::Release);
+            UNPINNED.fetch_or(1 << index, Ordering::AcqRel);
+            return Some(target);
+        }
+        let found = next_in_line(index).or_else(|| if glance() == Standing::Passive { None } else { load(index) });
         match found {
             Some(target) => keep(index, target),
             None => say_unavailable(index),
@@ -59,6 +63,29 @@ extern "C" fn resolve(function: Function) -> usize {
     });
     // Not kept when nothing was found: a library may still come.
     found.flatten().unwrap_or(unavailable as *const () as usize)
+}
+
+/// The next in line without a call into libdl: whoever holds its lock may be waiting for this
+/// copy, and the host's `dlerror` is not ours to touch.
+fn find_quietly(function: usize) -> Option<usize> {
+    let is_named = standing() == Standing::Active && !settings().real.as_bytes().is_empty();
+    if is_named { None } else { in_any_object(function).inspect(|&target| vendor::learn_holder(target)) }
+}
+
+/// The functions whose target was found quietly and is not pinned yet.
+static UNPINNED: AtomicU32 = AtomicU32::new(0);
+
+/// Pins what was found quietly, or forgets it if its library has gone. For lookups, which come
+/// between a library's leaving and its coming back.
+pub fn settle() {
+    let unpinned = UNPINNED.swap(0, Ordering::AcqRel);
+    for function in (0..COUNT).filter(|function| unpinned >> function & 1 == 1) {
+        let Some(target) = known(function, 0) else { continue };
+        match in_any_object(function) {
+            Some(there) if there == target => pin(target),
+            _ => TARGETS[function][0].store(0, Ordering::Release),
+        }
+    }
 }
 
 /// Makes `target` the next in line for good.
@@ -124,6 +151,9 @@ pub fn next_in_line(function: usize) -> Option<usize> {
 }
 
 fn named_by_setting(function: usize) -> Option<usize> {
+    if standing() == Standing::Unready {
+        return None; // another thread is just reading the settings
+    }
     let path = settings().real.as_c_str();
     if path.is_empty() { None } else { in_library(path, libc::RTLD_NOW | libc::RTLD_NODELETE, function) }
 }
@@ -142,8 +172,8 @@ pub fn in_vendor(function: usize) -> Option<usize> {
     VENDOR.iter().find_map(|name| in_library(name, libc::RTLD_NOW | libc::RTLD_NOLOAD, function))
 }
 
-/// Any object behind us that defines the function, under whatever name it goes. (One in front of
-/// us is an interposer that forwards to us.)
+/// The first object behind us that defines the function, under whatever name it goes. (One in front
+/// of us is an interposer that forwards to us.)
 fn in_any_object(function: usize) -> Option<usize> {
     let mut found = None;
     let mut is_behind = false;
@@ -160,11 +190,12 @@ fn in_any_object(function: usize) -> Option<usize> {
 }
 
 /// Loads the vendor's library from where it is installed, or from wherever the loader finds it.
+#[inline(never)] // its buffer is not to lie on the stack of everybody who resolves
 fn load(function: usize) -> Option<usize> {
     let flags = libc::RTLD_NOW | libc::RTLD_NODELETE;
     let installed = environment("ASCEND_HOME_PATH").and_then(|home| {
         VENDOR.iter().find_map(|name| {
-            let mut path = Text::<PATH>::new();
+            let mut path = Text::<1024>::new();
             path.push(home).push(b"/lib64/").push(name.to_bytes());
             in_library(path.as_c_str(), flags, function)
         })

@@ -27,6 +27,8 @@ pub struct Thread {
     pub block: Cell<*const Block>,
     /// Whether this thread has looked for objects to redirect.
     pub visited: Cell<bool>,
+    /// Whether this thread has waited in vain for another's work; it does so once.
+    pub waited: Cell<bool>,
 }
 
 const ROOM: usize = 64;

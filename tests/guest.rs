@@ -522,6 +522,9 @@ fn garbage_in_a_setting_changes_nothing_for_the_host() {
     for setting in settings {
         for value in values {
             let value = std::ffi::OsStr::from_bytes(value);
+            if setting == "ACLSHIM_RING_DIR" && value.is_empty() {
+                continue; // is not set, and this test leaves nothing in /dev/shm
+            }
             let with = Run::new(&program).sim().shim().arg("20").env(setting, value).run();
             assert_eq!(with.seen(), without.seen(), "{setting}={value:?}");
             with.log(); // every line is JSON

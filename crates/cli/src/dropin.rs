@@ -98,6 +98,8 @@ fn forwarding_library(machine: u16, soname: &str, needed: &[&str]) -> Vec<u8> {
     };
     let mut dynamic: Vec<(u32, u64)> = needed.iter().map(|name| (elf::DT_NEEDED, string(name))).collect();
     dynamic.push((elf::DT_SONAME, string(soname)));
+    // The shim lies beside it, also where the library is opened by its path.
+    dynamic.push((elf::DT_RUNPATH, string("$ORIGIN")));
 
     // Behind the headers: a hash table of no symbols, the null symbol, the strings, the dynamic section.
     let hash_at = (HEADER + 3 * PROGRAM_HEADER) as u64;

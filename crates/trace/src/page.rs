@@ -15,7 +15,7 @@ pub const FUNCTIONS: usize = 32;
 /// The room for a function's name, with its NUL.
 pub const NAME: usize = 40;
 /// How many blocks: the shared one and one for each of so many living threads.
-pub const BLOCKS: usize = 65;
+pub const BLOCKS: usize = 17;
 /// The owner of the shared block.
 pub const SHARED: u32 = u32::MAX;
 /// How file names begin and end; the process id and the time of birth stand between.

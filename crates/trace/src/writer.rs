@@ -16,6 +16,8 @@ pub enum Failure {
     PathTooLong,
     /// The process may not make a file of that size (a write beyond the limit would be a signal).
     FileSizeLimit,
+    /// The directory's file system is about to be full, and others need it.
+    NoRoom,
     /// A system call said no.
     System(&'static str, c_int),
 }
@@ -29,6 +31,9 @@ pub fn create<'a>(ring_dir: &[u8], dir: &[u8], names: impl Iterator<Item = &'a s
         let mut limit = core::mem::zeroed::<libc::rlimit>();
         if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 && limit.rlim_cur < SIZE as libc::rlim_t {
             return Err(Failure::FileSizeLimit);
+        }
+        if !has_room(ring_dir) {
+            return Err(Failure::NoRoom);
         }
         let mut now = core::mem::zeroed::<libc::timespec>();
         libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
@@ -78,6 +83,21 @@ pub fn create<'a>(ring_dir: &[u8], dir: &[u8], names: impl Iterator<Item = &'a s
     }
 }
 
+/// Whether a file system has room that nobody will miss: 16 MiB, or half of a smaller one.
+fn has_room(dir: &[u8]) -> bool {
+    let mut path = Text::<1024>::new();
+    path.push(dir);
+    // SAFETY: a C string and a value of ours.
+    unsafe {
+        let mut about = core::mem::zeroed::<libc::statvfs>();
+        if libc::statvfs(path.as_c_str().as_ptr(), &mut about) != 0 {
+            return true; // whatever is wrong will show when the file is made
+        }
+        let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
+        bytes(about.f_bavail) >= (bytes(about.f_blocks) / 2).min(16 << 20)
+    }
+}
+
 fn system(call: &'static str) -> Failure {
     // SAFETY: errno is the calling thread's own.
     Failure::System(call, unsafe { *libc::__errno_location() })
@@ -88,6 +108,7 @@ impl core::fmt::Display for Failure {
         match self {
             Failure::PathTooLong => f.write_str("the path is too long"),
             Failure::FileSizeLimit => f.write_str("the process's limit on file size is too small"),
+            Failure::NoRoom => f.write_str("it is nearly full; old files there (aclshim-*.ring) may be removed"),
             Failure::System(call, errno) => write!(f, "{call} failed with errno {errno}"),
         }
     }
@@ -97,13 +118,18 @@ impl Page {
     /// A block for thread `me`: a free one, one whose thread is gone, or the shared one. `alive`
     /// tells whether a thread of this process still runs.
     pub fn claim(&self, me: u32, alive: impl Fn(u32) -> bool) -> &Block {
-        let own = self.blocks[1..].iter().find(|block| {
+        let take = |block: &&Block, owner: u32| {
+            block.owner.compare_exchange(owner, me, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        // The same id on a living thread is this thread: an earlier bearer of it is gone.
+        let mine = |block: &&Block| block.owner.load(Ordering::Relaxed) == me;
+        let free = |block: &&Block| take(block, 0);
+        let left = |block: &&Block| {
             let owner = block.owner.load(Ordering::Relaxed);
-            // The same id on a living thread is this thread: an earlier bearer of it is gone.
-            owner == me
-                || ((owner == 0 || !alive(owner))
-                    && block.owner.compare_exchange(owner, me, Ordering::AcqRel, Ordering::Relaxed).is_ok())
-        });
+            !alive(owner) && take(block, owner)
+        };
+        let blocks = || self.blocks[1..].iter();
+        let own = blocks().find(mine).or_else(|| blocks().find(free)).or_else(|| blocks().find(left));
         own.unwrap_or(&self.blocks[0])
     }
 }
@@ -148,4 +174,4 @@ fn add_alone(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
 }
 
-const _: () = assert!(BLOCKS > 1 && size_of::<Page>() < 128 * 1024);
+const _: () = assert!(BLOCKS > 1 && size_of::<Page>() < 32 * 1024);
