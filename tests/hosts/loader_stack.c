@@ -1,0 +1,55 @@
+/* loader_stack: the first copy of the process on the smallest stack that a thread may have, and one of a signal handler
+ * on a small alternate stack. */
+#define _GNU_SOURCE
+#include "acl/acl.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int code = -1;
+
+static void *copies(void *unused)
+{
+    (void)unused;
+    code = aclrtMemcpy(NULL, 0, NULL, 0, ACL_MEMCPY_DEFAULT);
+    return NULL;
+}
+
+static void handler(int signal)
+{
+    (void)signal;
+    copies(NULL);
+}
+
+static void *handles(void *unused)
+{
+    (void)unused;
+    stack_t small = {.ss_sp = malloc(12288), .ss_size = 12288};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+    sigaltstack(&small, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_kill(pthread_self(), SIGUSR1);
+    return NULL;
+}
+
+static void run(void *(*work)(void *), size_t stack)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    if (stack && pthread_attr_setstacksize(&attributes, stack))
+        exit(2);
+    code = -1;
+    if (pthread_create(&thread, &attributes, work, NULL))
+        exit(2);
+    pthread_join(thread, NULL);
+    printf("code %d\n", code);
+}
+
+int main(void)
+{
+    run(copies, 16384);
+    run(handles, 0);
+    return 0;
+}
