@@ -1,12 +1,15 @@
 //! The few lines that the shim itself has to say, as JSON, one object a line.
 //!
 //! Written on cold paths only, into a file of our own under `ACLSHIM_DIR`; never to the host's
-//! output. What cannot be written is dropped: the host matters more. Buffers are small, because a
-//! thread's stack may be.
+//! output. What cannot be written is dropped: the host matters more.
 
+use crate::boot::wait_until;
 use crate::settings::settings;
 use aclshim_trace::text::Text;
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
 use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Something that happened, as the log names it.
 #[derive(Clone, Copy)]
@@ -32,41 +35,79 @@ impl Event {
     }
 }
 
+/// The one place where a line is put together: there may be no room for it on the caller's stack.
+struct Desk {
+    /// The process whose thread sits here, or 0.
+    owner: AtomicU32,
+    papers: UnsafeCell<Papers>,
+}
+
+struct Papers {
+    message: Text<240>,
+    line: Text<2048>,
+    path: Text<1024>,
+}
+
+// SAFETY: used by whoever took it, see `with_desk`.
+unsafe impl Sync for Desk {}
+
+static DESK: Desk = Desk {
+    owner: AtomicU32::new(0),
+    papers: UnsafeCell::new(Papers { message: Text::new(), line: Text::new(), path: Text::new() }),
+};
+
+/// Works at the desk, unless another thread does not leave it in time. Who sat there when a fork
+/// came is not in the child.
+fn with_desk(work: impl FnOnce(&mut Papers, u32)) {
+    // SAFETY: asks for our own number.
+    let pid = unsafe { libc::getpid() } as u32;
+    let take = || match DESK.owner.load(Ordering::Relaxed) {
+        owner if owner == pid => false,
+        owner => DESK.owner.compare_exchange(owner, pid, Ordering::Acquire, Ordering::Relaxed).is_ok(),
+    };
+    if !take() {
+        wait_until(|| DESK.owner.load(Ordering::Relaxed) == 0);
+        if !take() {
+            return;
+        }
+    }
+    // SAFETY: the desk is ours until we leave it.
+    work(unsafe { &mut *DESK.papers.get() }, pid);
+    DESK.owner.store(0, Ordering::Release);
+}
+
 /// Writes one line. The caller's errno is changed.
 pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
     if !settings().files {
         return;
     }
-    // Cut where they are long, so that the line has room even if every byte is escaped.
-    // SAFETY: plain system calls on values of our own.
-    unsafe {
-        let mut now = core::mem::zeroed::<libc::timespec>();
-        libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
-        let pid = libc::getpid();
-
-        let mut said = Text::<240>::new();
+    with_desk(|papers, pid| {
+        // SAFETY: all zero is a valid value, which the system fills.
+        let now = unsafe {
+            let mut now = core::mem::zeroed::<libc::timespec>();
+            libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
+            now
+        };
+        let Papers { message: said, line, path } = papers;
+        said.clear();
         let _ = said.write_fmt(message);
-        let mut line = Text::<2048>::new();
+        // Subject and message are cut where they are long, so that the line has room for its end
+        // even if every byte of them is escaped.
+        let subject = subject.as_bytes().get(..64).unwrap_or(subject.as_bytes());
+        line.clear();
         let _ = write!(line, r#"{{"time_ns":{}{:09},"pid":{pid},"level":"warn","#, now.tv_sec, now.tv_nsec);
         let _ = write!(line, r#""event":"{}","subject":""#, event.name());
-        line.push_json(subject.as_bytes().get(..64).unwrap_or(subject.as_bytes()))
-            .push(br#"","message":""#)
-            .push_json(said.as_bytes())
-            .push(b"\"}\n");
-        append(pid, line.as_bytes());
-    }
+        line.push_json(subject).push(br#"","message":""#).push_json(said.as_bytes()).push(b"\"}\n");
+        path.clear();
+        path.push(settings().dir.as_bytes());
+        let _ = write!(path, "/aclshim-{pid}.jsonl");
+        if !path.is_full() {
+            append(path.as_c_str(), line.as_bytes());
+        }
+    });
 }
 
-/// # Safety
-/// None that the caller has to keep; system calls only.
-unsafe fn append(pid: libc::pid_t, line: &[u8]) {
-    let dir = &settings().dir;
-    let mut path = Text::<1024>::new();
-    path.push(dir.as_bytes());
-    let _ = write!(path, "/aclshim-{pid}.jsonl");
-    if path.is_full() {
-        return;
-    }
+fn append(path: &CStr, line: &[u8]) {
     // SAFETY: C strings and buffers of ours; the descriptor is closed before we leave.
     unsafe {
         // A write beyond the limit would be a signal that kills the host.
@@ -74,10 +115,10 @@ unsafe fn append(pid: libc::pid_t, line: &[u8]) {
         if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) != 0 || limit.rlim_cur < 1 << 20 {
             return;
         }
-        libc::mkdir(dir.as_c_str().as_ptr(), 0o700);
+        libc::mkdir(settings().dir.as_c_str().as_ptr(), 0o700);
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
         let guarded = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
-        let fd = libc::open(path.as_c_str().as_ptr(), guarded, 0o600);
+        let fd = libc::open(path.as_ptr(), guarded, 0o600);
         if fd < 0 {
             return;
         }

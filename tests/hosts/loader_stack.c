@@ -1,11 +1,13 @@
-/* loader_stack: the first copy of the process on the smallest stack that a thread may have, and one of a signal handler
- * on a small alternate stack. */
+/* loader_stack thread | handler: the first copy of the process on the smallest stack that a thread may have, or in a
+ * signal handler on a small alternate stack with a guard below it. */
 #define _GNU_SOURCE
 #include "acl/acl.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 static int code = -1;
 
@@ -25,7 +27,9 @@ static void handler(int signal)
 static void *handles(void *unused)
 {
     (void)unused;
-    stack_t small = {.ss_sp = malloc(12288), .ss_size = 12288};
+    char *pages = mmap(NULL, 4096 + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages, 4096, PROT_NONE);
+    stack_t small = {.ss_sp = pages + 4096, .ss_size = 8192};
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
     sigaltstack(&small, NULL);
     sigaction(SIGUSR1, &action, NULL);
@@ -47,9 +51,11 @@ static void run(void *(*work)(void *), size_t stack)
     printf("code %d\n", code);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    run(copies, 16384);
-    run(handles, 0);
+    if (argc > 1 && !strcmp(argv[1], "handler"))
+        run(handles, 0);
+    else
+        run(copies, 16384);
     return 0;
 }

@@ -16,6 +16,12 @@ impl<const N: usize> Text<N> {
         Self { bytes: [0; N], len: 0 }
     }
 
+    /// Takes the text back.
+    pub fn clear(&mut self) {
+        self.bytes = [0; N];
+        self.len = 0;
+    }
+
     /// Appends bytes; a NUL ends what is taken.
     pub fn push(&mut self, bytes: &[u8]) -> &mut Self {
         for &byte in bytes {
