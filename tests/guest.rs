@@ -57,6 +57,13 @@ fn plain_library() -> PathBuf {
     Build::new("hosts/guest_plain_lib.c").link("ascendcl").library("guest_plain")
 }
 
+/// A program that needs the vendor's functions and names no library for them.
+fn missing() -> PathBuf {
+    let library = Build::new("hosts/guest_missing_lib.c").library("guest_missing");
+    let path = format!("-Wl,-rpath,{}", library.parent().unwrap().display());
+    Build::new("hosts/guest_missing.c").arg(library).arg("-Wl,--allow-shlib-undefined").arg(path).program()
+}
+
 // ---- The examples ----
 
 fn examples() -> Vec<String> {
@@ -171,7 +178,7 @@ fn errno_is_the_hosts_until_the_vendor_sets_it() {
 
 #[test]
 fn without_a_real_library_a_call_answers_207000_and_the_log_says_so_once_a_function() {
-    let program = Build::new("hosts/guest_missing.c").program();
+    let program = missing();
     let output = Run::new(&program).shim().run().ok();
     assert_eq!(output.stdout, "copy 207000 errno 77\ncopy 207000 errno 77\ncopy 207000 errno 77\nset 207000\n");
     assert_eq!(output.stderr, "");
@@ -192,7 +199,7 @@ fn a_function_that_the_real_library_lacks_answers_207000_and_the_log_says_so_onc
 
 #[test]
 fn the_shim_is_never_taken_for_the_real_library() {
-    let program = Build::new("hosts/guest_missing.c").program();
+    let program = missing();
     let folder = scratch("impostor");
     fs::copy(shim(), folder.join("libascendcl.so")).unwrap();
     let linked = scratch("impostor-link");
@@ -222,7 +229,7 @@ fn the_shim_is_never_taken_for_the_real_library() {
 fn a_copy_of_the_shim_under_the_vendors_name_does_not_hide_the_real_library() {
     let folder = scratch("impostor");
     fs::copy(shim(), folder.join("libascendcl.so")).unwrap();
-    let program = Build::new("hosts/guest_missing.c").program();
+    let program = missing();
     let real = sim().join("libascendcl.so");
     let output = Run::new(&program).shim().library_path(&folder).env("ACLSHIM_REAL", real).run().ok();
     assert_eq!(output.stdout, "copy 0 errno 77\ncopy 0 errno 77\ncopy 0 errno 77\nset 0\n");

@@ -203,3 +203,12 @@ fn a_call_through_the_programs_own_handle_is_one_call() {
         assert_eq!((stat.total("calls"), stat.total("nested")), (3, 0), "{kind:?}");
     }
 }
+
+#[test]
+fn a_weak_reference_is_null_where_it_is_without_the_shim() {
+    let linked = host("hosts/truth_weak.c");
+    assert_eq!(same(&linked, |run| run).stdout, "set 1 batch 1 second 1\n");
+    assert_eq!(same_with(&target("sim/no-batch"), &linked, |run| run).stdout, "set 1 batch 0 second 0\n");
+    let alone = Build::new("hosts/truth_weak.c").program();
+    assert_eq!(same(&alone, |run| run).stdout, "set 0 batch 0 second 0\n");
+}

@@ -3,7 +3,6 @@
 use crate::argument::{exports, put, required};
 use crate::device;
 use crate::error::{Outcome, RT_CONTEXT_NULL, fail};
-use crate::fork;
 use crate::memory::{malloc, registry};
 use crate::stream::{self, Stream};
 use crate::variable;
@@ -95,7 +94,6 @@ fn named(handle: *mut c_void) -> Outcome<&'static Context> {
 
 /// A new context on `device`.
 pub fn create(device: u32) -> &'static Context {
-    fork::watch();
     let context: &'static Context = Box::leak(Box::new(Context {
         head: Head::new(MAGIC),
         device,

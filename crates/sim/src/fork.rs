@@ -3,7 +3,7 @@
 use crate::memory::registry::{self, Registry};
 use crate::world::{self, World};
 use std::cell::UnsafeCell;
-use std::sync::{MutexGuard, Once, RwLockWriteGuard};
+use std::sync::{MutexGuard, RwLockWriteGuard};
 
 type Held = (MutexGuard<'static, World>, RwLockWriteGuard<'static, Registry>);
 
@@ -15,13 +15,10 @@ unsafe impl Sync for Holder {}
 
 static HOLDER: Holder = Holder(UnsafeCell::new(None));
 
-/// Registers the handlers, once.
+/// Registers the handlers.
 pub fn watch() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the handlers are functions of this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
-    });
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
 extern "C" fn prepare() {

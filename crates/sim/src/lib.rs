@@ -30,3 +30,13 @@ mod transfer;
 mod variable;
 mod version;
 mod world;
+
+/// Runs when the library is loaded: what is set up once must not be half done in a thread that a fork leaves behind.
+extern "C" fn loaded() {
+    settings::settings();
+    fork::watch();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
