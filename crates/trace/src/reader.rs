@@ -179,11 +179,12 @@ mod tests {
         let dir = scratch("claim");
         let page = writer::create(dir.as_os_str().as_bytes(), b"", ["f"].into_iter()).unwrap();
         let first = page.claim(1, |_| true);
-        assert!(std::ptr::eq(first, page.claim(2, |owner| owner != 1)), "thread 1 is gone");
-        for thread in 3..BLOCKS as u32 + 1 {
-            page.claim(thread, |_| true);
+        assert!(std::ptr::eq(first, page.claim(1, |_| true)), "it stays its own");
+        for thread in 2..BLOCKS as u32 {
+            assert!(!std::ptr::eq(page.claim(thread, |_| true), &page.blocks[0]), "there is room for {thread}");
         }
         assert!(std::ptr::eq(page.claim(1000, |_| true), &page.blocks[0]), "no block left");
+        assert!(std::ptr::eq(page.claim(1000, |owner| owner != 1), first), "thread 1 is gone");
         fs::remove_dir_all(dir).unwrap();
     }
 
