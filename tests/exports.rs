@@ -28,6 +28,23 @@ fn the_library_exports_the_table_and_nothing_else() {
 }
 
 #[test]
+fn each_build_of_the_simulated_device_has_the_functions_of_its_release() {
+    let since_9_1 = |name: &str| name.ends_with("V2") || name.contains("D32") || name.contains("Symbol");
+    let no_batch = |name: &str| since_9_1(name) || name.contains("Batch");
+    let builds: [(&str, &dyn Fn(&str) -> bool); 3] =
+        [("sim", &|_| false), ("sim/cann-8.5", &since_9_1), ("sim/no-batch", &no_batch)];
+    for (folder, is_missing) in builds {
+        // SAFETY: the simulated device does nothing when it is loaded.
+        let library = unsafe { libloading::Library::new(support::target(folder).join("libacl_rt.so")) }.unwrap();
+        for row in FUNCTIONS {
+            // SAFETY: only looked up, never called.
+            let found = unsafe { library.get::<unsafe extern "C" fn()>(row.name) };
+            assert_eq!(found.is_err(), is_missing(row.name), "{folder}: {}", row.name);
+        }
+    }
+}
+
+#[test]
 fn the_library_is_never_unloaded_binds_at_once_and_takes_little_static_tls() {
     if !support::has("readelf", "the_library_is_never_unloaded_binds_at_once_and_takes_little_static_tls") {
         return;
