@@ -13,7 +13,7 @@ pub enum Standing {
     Unready,
     /// We see and count.
     Active,
-    /// We forward only, because the settings say so.
+    /// We forward only, because the settings say so. From here on nobody counts.
     Off,
     /// We forward only: another copy of the shim stands in front of us.
     Passive,
@@ -24,7 +24,8 @@ const BUSY: u8 = 1;
 const DONE: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
-static STANDING: AtomicU8 = AtomicU8::new(Standing::Unready as u8);
+/// A [`Standing`]; read by the stubs in `entry`.
+pub static STANDING: AtomicU8 = AtomicU8::new(Standing::Unready as u8);
 /// The address of the TLS block of the thread that boots.
 static BOOTING: AtomicUsize = AtomicUsize::new(0);
 

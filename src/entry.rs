@@ -12,6 +12,7 @@
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
+use crate::boot::{self, Standing};
 use crate::count::{self, Frame};
 use crate::names::COUNT;
 use crate::target::{self, PRIVATE};
@@ -79,29 +80,41 @@ impl<T> Word for *const T {
     }
 }
 
-/// The stub in front of `$body`.
+/// The stub in front of `$body`. Where calls are only forwarded and the target is known, it jumps
+/// there and is gone.
 #[cfg(target_arch = "x86_64")]
 macro_rules! stub {
-    ($body:path) => {
+    ($body:path, $function:expr, $slot:expr) => {
         naked_asm!(
             ".cfi_startproc", "endbr64",
-            "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
+            "cmp byte ptr [rip + {standing}], {off}", "jb 2f",
+            "mov rax, qword ptr [rip + {targets} + {offset}]", "test rax, rax", "jz 2f",
+            "jmp rax",
+            "2:", "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
             "call {body}",
             "add rsp, 8", ".cfi_adjust_cfa_offset -8",
             "ret", ".cfi_endproc",
+            standing = sym boot::STANDING, off = const Standing::Off as u8,
+            targets = sym target::TARGETS, offset = const target::offset($function, $slot),
             body = sym $body)
     };
 }
 #[cfg(target_arch = "aarch64")]
 macro_rules! stub {
-    ($body:path) => {
+    ($body:path, $function:expr, $slot:expr) => {
         naked_asm!(
             ".cfi_startproc", "hint #34",
-            "stp x29, x30, [sp, #-16]!", ".cfi_def_cfa_offset 16", ".cfi_offset x29, -16", ".cfi_offset x30, -8",
+            "adrp x16, {standing}", "ldrb w16, [x16, :lo12:{standing}]", "cmp w16, #{off}", "b.lo 2f",
+            "adrp x16, {targets} + {offset}", "ldr x16, [x16, :lo12:{targets} + {offset}]", "cbz x16, 2f",
+            "br x16",
+            "2:", "stp x29, x30, [sp, #-16]!",
+            ".cfi_def_cfa_offset 16", ".cfi_offset x29, -16", ".cfi_offset x30, -8",
             "mov x29, sp",
             "bl {body}",
             "ldp x29, x30, [sp], #16", ".cfi_def_cfa_offset 0", ".cfi_restore x29", ".cfi_restore x30",
             "ret", ".cfi_endproc",
+            standing = sym boot::STANDING, off = const Standing::Off as u8,
+            targets = sym target::TARGETS, offset = const target::offset($function, $slot),
             body = sym $body)
     };
 }
@@ -185,7 +198,9 @@ macro_rules! entries {
                 use super::*;
                 $(
                     #[unsafe(naked)]
-                    pub unsafe extern "C-unwind" fn $name<const SLOT: usize>() { stub!(super::$name::<SLOT>) }
+                    pub unsafe extern "C-unwind" fn $name<const SLOT: usize>() {
+                        stub!(super::$name::<SLOT>, Function::$name, SLOT)
+                    }
                 )*
             }
             pub(super) mod exported {
@@ -194,7 +209,9 @@ macro_rules! entries {
                     #[doc = $doc]
                     #[unsafe(naked)]
                     #[unsafe(no_mangle)]
-                    unsafe extern "C-unwind" fn $name() { stub!(super::$name::<0>) }
+                    unsafe extern "C-unwind" fn $name() {
+                        stub!(super::$name::<0>, Function::$name, 0)
+                    }
                 )*
             }
         }

@@ -21,7 +21,14 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// How many private entries a function has: so many different libraries can be told apart.
 pub const PRIVATE: usize = 4;
 
-static TARGETS: [[AtomicUsize; 1 + PRIVATE]; COUNT] = [const { [const { AtomicUsize::new(0) }; 1 + PRIVATE] }; COUNT];
+/// The real function behind each entry, or 0; read by the stubs in `entry`.
+pub static TARGETS: [[AtomicUsize; 1 + PRIVATE]; COUNT] =
+    [const { [const { AtomicUsize::new(0) }; 1 + PRIVATE] }; COUNT];
+
+/// Where the target of an entry stands in [`TARGETS`], in bytes.
+pub const fn offset(function: Function, slot: usize) -> usize {
+    (function as usize * (1 + PRIVATE) + slot) * size_of::<usize>()
+}
 
 /// The real function behind an entry; never 0.
 #[inline(always)]
