@@ -71,6 +71,11 @@ fn stat_of_a_directory_that_nobody_named_says_what_to_check() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("nothing") && said.contains("LD_PRELOAD") && said.lines().count() == 1, "{said}");
+
+    let output = aclshim().env("ACLSHIM_RING_DIR", &rings).args(["stat", "--json"]).arg(&rings).output().unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &answer["processes"], &answer["calls"]), (Some(0), &0.into(), &0.into()));
+    assert!(text(&output.stderr).contains("LD_PRELOAD"));
 }
 
 #[test]

@@ -29,11 +29,10 @@ fn the_library_exports_the_table_and_nothing_else() {
 
 #[test]
 fn each_build_of_the_simulated_device_has_the_functions_of_its_release() {
-    let since_9_1 = |name: &str| name.ends_with("V2") || name.contains("D32") || name.contains("Symbol");
-    let no_batch = |name: &str| since_9_1(name) || name.contains("Batch");
-    let builds: [(&str, &dyn Fn(&str) -> bool); 3] =
-        [("sim", &|_| false), ("sim/cann-8.5", &since_9_1), ("sim/no-batch", &no_batch)];
-    for (folder, is_missing) in builds {
+    let since_9_1 = ["V2", "D32", "Symbol"];
+    let builds = [("sim", &[][..]), ("sim/cann-8.5", &since_9_1), ("sim/no-batch", &["V2", "D32", "Symbol", "Batch"])];
+    for (folder, lacks) in builds {
+        let is_missing = |name: &str| lacks.iter().any(|part| name.contains(part));
         // SAFETY: the simulated device does nothing when it is loaded.
         let library = unsafe { libloading::Library::new(support::target(folder).join("libacl_rt.so")) }.unwrap();
         for row in FUNCTIONS {

@@ -4,7 +4,7 @@ use aclshim_facts::settings::RING_DIR;
 use aclshim_trace::reader::{self, Counts, Tally};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -40,19 +40,24 @@ struct FunctionStat {
     p99_ns: Option<u64>,
 }
 
-/// Prints what was counted under `paths`.
+/// Prints what was counted under `paths`. Nothing at all is an answer to a program, and a question
+/// to a person.
 pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
     let mut stat = Stat::default();
     for path in paths {
-        let files = files_of(path)?;
-        if files.is_empty() {
-            bail!(
+        let found = counts_of(path)?;
+        if found.is_empty() {
+            let hint = format!(
                 "{}: no process has counted a call here. Was the program started with LD_PRELOAD=libaclshim.so and \
                  ACLSHIM_DIR={0}, and did it copy anything?",
                 path.display()
             );
+            match format {
+                Format::Json => eprintln!("aclshim: {hint}"),
+                Format::Table => bail!(hint),
+            }
         }
-        files.into_iter().for_each(|counts| stat.add(counts));
+        found.into_iter().for_each(|counts| stat.add(counts));
     }
     match format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&stat)?),
@@ -61,14 +66,13 @@ pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
     Ok(())
 }
 
-/// The count files that a path stands for: itself, or those of the processes that named it.
-fn files_of(path: &Path) -> Result<Vec<Counts>> {
+/// What a path stands for: a count file, or the processes that named it as their directory.
+fn counts_of(path: &Path) -> Result<Vec<Counts>> {
     if path.is_file() {
         return Ok(vec![reader::read(path).with_context(|| path.display().to_string())?]);
     }
-    let rings = std::env::var_os(RING_DIR.variable).map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
     let mut found = Vec::new();
-    for file in reader::files(&rings).with_context(|| rings.display().to_string())? {
+    for file in ring_folders(path).iter().filter_map(|folder| reader::files(folder).ok()).flatten() {
         match reader::read(&file) {
             Ok(counts) if same_folder(&counts.dir, path) => found.push(counts),
             Ok(_) => {}
@@ -78,6 +82,13 @@ fn files_of(path: &Path) -> Result<Vec<Counts>> {
         }
     }
     Ok(found)
+}
+
+/// Where count files may be: where the setting says, where they are by default, and in the folder itself.
+fn ring_folders(path: &Path) -> BTreeSet<PathBuf> {
+    let set = std::env::var_os(RING_DIR.variable).map(PathBuf::from);
+    let folders = set.into_iter().chain([PathBuf::from("/dev/shm"), path.to_owned()]);
+    folders.filter_map(|folder| folder.canonicalize().ok()).collect()
 }
 
 /// Whether two paths name one folder, which may not exist: a process that has nothing to write
