@@ -5,7 +5,7 @@
 //! the counts can come out otherwise.
 
 mod support;
-#[path = "hosts/bind_ways.rs"]
+#[path = "support/ways.rs"]
 mod ways;
 
 use aclshim_facts::FUNCTIONS;

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include "truth_names.h"
+#include "names.h"
 
 /* An earlier failure must not be what dlerror tells of this lookup. */
 static void spoil(void)
