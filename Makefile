@@ -21,7 +21,7 @@ ACL_CFLAGS  := -Iinclude
 ACL_LDFLAGS := -L$(SIM)
 endif
 
-.PHONY: build demo test lint header docs clean FORCE
+.PHONY: build demo test bench lint header docs clean FORCE
 .DEFAULT_GOAL := build
 
 ## build: the shim, the command, the simulated device and the C examples
@@ -61,6 +61,11 @@ test: build lint
 	@rm -f $(BUILT)/skipped.txt
 	@cargo test --quiet --workspace
 	@if [ -s $(BUILT)/skipped.txt ]; then echo "skipped:"; sed 's/^/  /' $(BUILT)/skipped.txt; fi
+
+## bench: what a call costs, all variants side by side (BENCH=--quick for a first look)
+bench: $(BUILT)/release/libaclshim.so
+	@cargo build --release --quiet -p aclshim-bench -p aclshim-bench-naive
+	@$(BUILT)/release/aclshim-bench $(BENCH)
 
 ## lint: format and clippy, where they are installed
 lint:

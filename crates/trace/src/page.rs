@@ -62,12 +62,14 @@ pub struct Block {
     pub owner: AtomicU32,
     /// 1 while an outermost call of the owner is under way.
     pub open: AtomicU32,
+    /// Keeps each function's counters within one cache line.
+    pub reserved: [u64; 3],
     /// One for each function.
     pub counters: [Counter; FUNCTIONS],
 }
 
 /// What is counted of one function.
-#[repr(C)]
+#[repr(C, align(32))]
 pub struct Counter {
     /// Outermost calls begun.
     pub calls: AtomicU64,

@@ -1,0 +1,59 @@
+//! `make bench`: what a call costs, all variants side by side in one run.
+//!
+//! A preload is a matter of a whole process, so every figure comes from a short-lived child of its
+//! own ([`host`]); and because a shared machine is never quiet, the variants take turns in many short
+//! rounds ([`rounds`]), of which minima and medians count. What is compared is a row in [`variant`].
+
+mod callgrind;
+mod figure;
+mod host;
+mod progress;
+mod report;
+mod rounds;
+mod sample;
+mod scratch;
+mod variant;
+
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+const USAGE: &str = "usage: aclshim-bench [--quick | --rounds N] [--out FILE]";
+const FULL: usize = 80;
+const QUICK: usize = 4;
+
+struct Arguments {
+    rounds: usize,
+    out: Option<PathBuf>,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut wanted = Arguments { rounds: FULL, out: None };
+    let mut given = std::env::args().skip(1);
+    while let Some(argument) = given.next() {
+        match argument.as_str() {
+            "--quick" => wanted.rounds = QUICK,
+            "--rounds" => {
+                wanted.rounds = given.next().context(USAGE)?.parse().ok().filter(|&n| n > 0).context(USAGE)?
+            }
+            "--out" => wanted.out = Some(given.next().context(USAGE)?.into()),
+            _ => bail!("{USAGE}"),
+        }
+    }
+    Ok(wanted)
+}
+
+fn main() -> Result<()> {
+    let Arguments { rounds, out } = arguments()?;
+    let scratch = scratch::Scratch::new()?;
+    let out = out.unwrap_or_else(|| scratch.bench.join("bench.json"));
+    let variants = variant::available(&scratch)?;
+
+    let mut measured = rounds::measure(&variants, &scratch, rounds)?;
+    callgrind::count(&variants, &scratch, &mut measured)?;
+
+    let report = report::Report { variants: &variants, measured: &measured, rounds };
+    std::fs::write(&out, report.json()).with_context(|| format!("{} cannot be written", out.display()))?;
+    print!("{}", report.table());
+    println!("\n{}", out.display());
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! One round of `make bench`: the file it writes has its keys, and numbers in them. Nothing about time.
+
+use serde_json::Value;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// One round, run as a user would; what was written and what was printed.
+fn one_round() -> (Value, String) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let out = root.join("target/bench").join(format!("smoke-{}.json", std::process::id()));
+    let mut make = Command::new("make");
+    // Cargo and make set variables for a test that would make the inner build look stale.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy().into_owned();
+        if ["CARGO_PKG", "MAKE", "MFLAGS", "LD_LIBRARY_PATH"].iter().any(|ours| text.starts_with(ours)) {
+            make.env_remove(name);
+        }
+    }
+    make.args(["--silent", "bench"]).arg(format!("BENCH=--rounds 1 --out {}", out.display()));
+    let ran = make.current_dir(&root).stdin(Stdio::null()).output().expect("make");
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{printed}{}", String::from_utf8_lossy(&ran.stderr));
+    let written = serde_json::from_slice(&std::fs::read(&out).expect("the file")).expect("one JSON object");
+    std::fs::remove_file(&out).expect("the file can be removed");
+    (written, printed)
+}
+
+/// Whether instructions can be counted here; if not, the list of what was skipped says so.
+fn has_valgrind() -> bool {
+    let found = Command::new("valgrind").arg("--version").output().is_ok();
+    if !found {
+        let list = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/skipped.txt");
+        let mut list = OpenOptions::new().create(true).append(true).open(list).expect("the list");
+        writeln!(list, "benches, instructions a call: needs valgrind").expect("one more line");
+    }
+    found
+}
+
+#[test]
+fn one_round_writes_every_key_with_a_number_for_every_variant() {
+    const ALL: [&str; 6] = ["direct", "tail_jump", "off", "count", "limit", "naive"];
+    let (written, printed) = one_round();
+
+    let positive = ["ns", "median_ns", "first_call_us", "first_call_median_us"];
+    let counted = has_valgrind().then_some("instructions");
+    for key in positive.into_iter().chain(counted) {
+        for variant in ALL {
+            let number = written[key][variant].as_f64();
+            assert!(number.is_some_and(|number| number > 0.0), "{key} of {variant}: {number:?}");
+        }
+    }
+    // Differences, of which one round may bring a negative one.
+    for key in ["cold_ns", "cold_median_ns", "startup_us", "startup_median_us", "rss_kib"] {
+        for variant in &ALL[1..] {
+            assert!(written[key][variant].is_number(), "{key} of {variant}: {}", written[key][variant]);
+        }
+    }
+    for variant in ["direct", "count"] {
+        let rates: Vec<_> = written["calls_per_s"][variant].as_array().expect("two rates").iter().collect();
+        assert!(rates.len() == 2 && rates.iter().all(|rate| rate.as_f64() > Some(0.0)), "{variant}: {rates:?}");
+    }
+    for variant in ALL {
+        assert!(printed.lines().any(|line| line.starts_with(variant)), "no {variant} in\n{printed}");
+    }
+}
