@@ -2,7 +2,6 @@
 
 use crate::{elf, libdl, names, rebind, settings, target, thread};
 use core::ffi::CStr;
-use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 /// What we are in this process.
@@ -38,6 +37,8 @@ static FIRST: AtomicU32 = AtomicU32::new(0);
 static LIBDL_FIRST: AtomicU32 = AtomicU32::new(0);
 /// What the program sees under each name: ours, another interposer's, or a stub of its own.
 static VISIBLE: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
+/// How many objects were loaded when we booted.
+static RESIDENT: AtomicUsize = AtomicUsize::new(0);
 /// The process that booted.
 static PID: AtomicU32 = AtomicU32::new(0);
 const _: () = assert!(names::COUNT <= 32);
@@ -82,10 +83,12 @@ fn boot() {
     let standing = crate::edge::kept(prepare).unwrap_or(Standing::Off);
     STANDING.store(standing as u8, Ordering::Release);
     STATE.store(DONE, Ordering::Release);
-    crate::edge::kept(|| {
-        target::warm_at_start();
-        rebind::refresh(rebind::Trigger::Lookup);
-    });
+    if standing != Standing::Passive {
+        crate::edge::kept(|| {
+            target::warm_at_start();
+            rebind::refresh(rebind::Trigger::Lookup);
+        });
+    }
 }
 
 fn prepare() -> Standing {
@@ -95,6 +98,7 @@ fn prepare() -> Standing {
     std::panic::set_hook(Box::new(|_| {}));
     libdl::find();
     learn_own();
+    RESIDENT.store(elf::resident(|_| true).count(), Ordering::Relaxed);
     // SAFETY: we are the one thread that boots.
     unsafe { settings::read() };
 
@@ -136,14 +140,9 @@ fn learn_own() {
     }
 }
 
-/// Where we are mapped.
-pub fn own_span() -> Range<usize> {
-    OWN[0].load(Ordering::Relaxed)..OWN[1].load(Ordering::Relaxed)
-}
-
 /// Whether an address is one of ours.
 pub fn is_own(address: usize) -> bool {
-    own_span().contains(&address)
+    (OWN[0].load(Ordering::Relaxed)..OWN[1].load(Ordering::Relaxed)).contains(&address)
 }
 
 /// The address of our export of a function of the table.
@@ -159,6 +158,11 @@ pub fn libdl_export(which: usize) -> usize {
 /// What the program sees under the name of a function of the table.
 pub fn visible(function: usize) -> usize {
     VISIBLE[function].load(Ordering::Relaxed)
+}
+
+/// How many objects came with the program: they stand first in the loader's list and never leave.
+pub fn resident_objects() -> usize {
+    RESIDENT.load(Ordering::Relaxed)
 }
 
 /// Whether this process was forked from the one that booted.

@@ -121,7 +121,7 @@ pub fn is_on() -> bool {
 #[cold]
 #[inline(never)]
 extern "C-unwind" fn attach() -> *const Block {
-    edge::kept(|| {
+    edge::undisturbed(|| {
         if standing() == Standing::Unready {
             NONE.missed.fetch_add(1, Ordering::Relaxed);
             return ptr::null();
@@ -135,7 +135,7 @@ extern "C-unwind" fn attach() -> *const Block {
             return ptr::null();
         };
         if process.state.load(Ordering::Acquire) == NEW {
-            without_signals(|| make_file(process));
+            make_file(process);
         }
         wait_until(|| process.state.load(Ordering::Acquire) != BUSY);
         let token = process.token.load(Ordering::Acquire);
@@ -244,28 +244,6 @@ fn make_file(process: &Process) {
                 format_args!("calls are forwarded but not counted: no file could be made in {shown}: {failure}"),
             );
         }
-    }
-}
-
-/// Runs `work` with the thread's signals held back: a handler that jumped out of it would leave
-/// everybody waiting, one that copied would wait for itself. (By libc's function: the raw call would
-/// also hold back the signals that libc needs for itself.)
-fn without_signals(work: impl FnOnce()) {
-    // SAFETY: signal sets of ours.
-    unsafe {
-        let mut all = core::mem::zeroed();
-        let mut before = core::mem::zeroed();
-        libc::sigfillset(&mut all);
-        // Not those that an instruction of our own may raise (a sandbox answers system calls by
-        // SIGSYS): held back, they would kill the host.
-        let of_instructions =
-            [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
-        for signal in of_instructions {
-            libc::sigdelset(&mut all, signal);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
     }
 }
 

@@ -25,3 +25,27 @@ pub fn kept<T>(work: impl FnOnce() -> T) -> Option<T> {
         answer
     }
 }
+
+/// The same with the thread's signals held back: a handler that jumped out would leave the thread's
+/// state or somebody's lock behind, one that copied would wait for itself. Not for work that starts
+/// threads, which would inherit this.
+pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
+    // By libc's function: the raw call would also hold back the signals that libc needs itself.
+    // SAFETY: signal sets of ours.
+    unsafe {
+        let mut all = core::mem::zeroed();
+        let mut before = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        // Not those that an instruction of our own may raise (a sandbox answers system calls by
+        // SIGSYS): held back, they would kill the host.
+        let of_instructions =
+            [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
+        for signal in of_instructions {
+            libc::sigdelset(&mut all, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let answer = kept(work);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, core::ptr::null_mut());
+        answer
+    }
+}

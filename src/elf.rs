@@ -6,8 +6,9 @@
 //! ready when the first lookups come.
 
 use crate::boot;
+use crate::names::NAMES;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ops::{ControlFlow, Range};
+use core::ops::ControlFlow;
 use core::ptr;
 
 const DT_NEEDED: i64 = 1;
@@ -63,8 +64,28 @@ pub struct Relocation {
 pub enum Place {
     /// A pointer in the table that calls go through, possibly not yet bound.
     Call,
-    /// A pointer in the table or in data, bound when the object was loaded.
+    /// A pointer in the table, bound when the object was loaded.
+    Table,
+    /// A pointer in data, bound then too; the program may have changed it since.
     Data,
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy)]
+pub struct Span {
+    /// The first.
+    pub start: usize,
+    /// Behind the last.
+    pub end: usize,
+}
+
+impl Span {
+    const EMPTY: Span = Span { start: 0, end: 0 };
+
+    /// Whether `address` is one of them.
+    pub fn holds(self, address: usize) -> bool {
+        (self.start..self.end).contains(&address)
+    }
 }
 
 impl Relocation {
@@ -77,13 +98,15 @@ impl Relocation {
         let kind = self.info as u32;
         match self.addend {
             0 if kind == TYPES[0] => Some(Place::Call),
-            0 if kind == TYPES[1] || kind == TYPES[2] => Some(Place::Data),
+            0 if kind == TYPES[1] => Some(Place::Table),
+            0 if kind == TYPES[2] => Some(Place::Data),
             _ => None,
         }
     }
 }
 
 /// A loaded object.
+#[derive(Clone, Copy)]
 pub struct Object {
     base: usize,
     dynamic: *const Dyn,
@@ -94,9 +117,10 @@ pub struct Object {
     gnu_hash: *const u32,
     relocations: [(*const Relocation, usize); 2],
     /// From its first to its last mapped byte; empty where that is not known.
-    pub span: Range<usize>,
+    pub span: Span,
     /// What the loader made read-only after relocation.
-    pub relro: Range<usize>,
+    pub relro: Span,
+    headers: (*const libc::Elf64_Phdr, usize),
 }
 
 impl Object {
@@ -113,8 +137,9 @@ impl Object {
             symbols: ptr::null(),
             gnu_hash: ptr::null(),
             relocations: [(ptr::null(), 0); 2],
-            span: 0..0,
-            relro: 0..0,
+            span: Span::EMPTY,
+            relro: Span::EMPTY,
+            headers: (ptr::null(), 0),
         };
         for &Dyn { tag, value } in object.entries() {
             // The loader replaces offsets by addresses, except in objects that it cannot write to.
@@ -150,9 +175,9 @@ impl Object {
         self.strings_of(DT_NEEDED)
     }
 
-    /// The name that others need this object by, or NULL.
-    pub fn soname(&self) -> *const c_char {
-        self.strings_of(DT_SONAME).next().unwrap_or(ptr::null())
+    /// The name that others need this object by, if it has one.
+    pub fn soname(&self) -> Option<*const c_char> {
+        self.strings_of(DT_SONAME).next()
     }
 
     /// The address of what this object defines as `name`.
@@ -193,6 +218,23 @@ impl Object {
         }
     }
 
+    /// The address of the real function of the table that this object defines: not one of ours.
+    pub fn real(&self, function: usize) -> Option<usize> {
+        self.defined(NAMES[function]).filter(|&address| !boot::is_own(address))
+    }
+
+    /// Whether `address` is in a part of the object that is mapped writable, at least while it is
+    /// being loaded.
+    pub fn is_data(&self, address: usize) -> bool {
+        let (first, count) = self.headers;
+        (0..count).any(|n| {
+            // SAFETY: the program headers of a loaded object.
+            let header = unsafe { &*first.add(n) };
+            let is_writable = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0;
+            is_writable && span_of(self.base, header).holds(address)
+        })
+    }
+
     /// Every relocation that writes the plain address of a symbol: where, how, the symbol and its name.
     pub fn references(&self) -> impl Iterator<Item = (*mut usize, Place, &Symbol, *const c_char)> {
         let tables = self.relocations.iter().filter(|(first, _)| !first.is_null());
@@ -216,18 +258,6 @@ impl Object {
 
 fn gnu_hash(name: &CStr) -> u32 {
     name.to_bytes().iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
-}
-
-/// Whether two C strings are equal; see [`same`].
-///
-/// # Safety
-/// Both are C strings.
-pub unsafe fn equal(a: *const c_char, b: *const c_char) -> bool {
-    (0..).find_map(|at| {
-        // SAFETY: neither string has ended before `at`.
-        let (a, b) = unsafe { (a.add(at).read_volatile(), b.add(at).read_volatile()) };
-        if a != b { Some(false) } else { (a == 0).then_some(true) }
-    }) == Some(true)
 }
 
 /// The last component of a path.
@@ -316,6 +346,11 @@ pub fn own() -> Option<Object> {
     }
 }
 
+fn span_of(base: usize, header: &libc::Elf64_Phdr) -> Span {
+    let start = base + header.p_vaddr as usize;
+    Span { start, end: start + header.p_memsz as usize }
+}
+
 /// # Safety
 /// The program headers of an object loaded at `base`.
 unsafe fn from_headers(
@@ -326,16 +361,14 @@ unsafe fn from_headers(
 ) -> Option<Object> {
     // SAFETY: the caller's promise.
     let headers = unsafe { core::slice::from_raw_parts(first, count) };
-    let range = |header: &libc::Elf64_Phdr| {
-        let start = base + header.p_vaddr as usize;
-        start..start + header.p_memsz as usize
-    };
+    let range = |header: &libc::Elf64_Phdr| span_of(base, header);
     let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
     // SAFETY: the caller's promise.
     let mut object = unsafe { Object::new(base, range(dynamic).start as _, path)? };
     let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(range);
-    object.span = loaded().map(|r| r.start).min()?..loaded().map(|r| r.end).max()?;
-    object.relro = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO).map_or(0..0, range);
+    object.span = Span { start: loaded().map(|r| r.start).min()?, end: loaded().map(|r| r.end).max()? };
+    object.relro = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO).map_or(Span::EMPTY, range);
+    object.headers = (first, count);
     Some(object)
 }
 

@@ -21,7 +21,6 @@ mod count;
 mod edge;
 mod elf;
 mod entry;
-
 mod harness;
 mod libdl;
 mod log;

@@ -9,6 +9,7 @@ use crate::boot::{self, Standing, glance, is_own, standing};
 use crate::elf::LinkMap;
 use crate::log::{self, Event};
 use crate::rebind::{self, Trigger};
+use crate::scope::Blind;
 use crate::{edge, libdl, names, scope, target};
 use core::ffi::{c_char, c_void};
 
@@ -120,11 +121,14 @@ fn hand_out(function: usize, found: usize, standing: Standing) -> usize {
 
 /// What `dlsym(RTLD_DEFAULT)` would find from `caller` beyond the global scope.
 fn visible_from(caller: usize, function: usize) -> Option<usize> {
-    if !boot::is_fork_child() {
-        return scope::visible_from(caller, function);
+    match scope::visible_from(caller, function) {
+        Ok(found) => return Some(found),
+        Err(Blind::Nothing) => return None,
+        Err(Blind::Unknown) => {}
     }
-    // A fork child may not walk the objects: it asks the caller's own object, and failing that the
-    // vendor's library, which whoever opened the caller may have brought along.
+    // By the loader's own means then (a fork child may not walk the objects): in what the caller's
+    // object needs, and failing that in the vendor's library, which whoever opened the caller may
+    // have brought along.
     let file = libdl::file_of(caller)?;
     // SAFETY: the loader's own name of a loaded object; the handle is given back.
     unsafe {

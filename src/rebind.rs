@@ -34,19 +34,18 @@ pub enum Trigger {
 
 /// Redirects what has come since the last time.
 pub fn refresh(trigger: Trigger) {
-    if trigger == Trigger::Lookup {
-        target::settle();
-    }
-    if settings().deepbind != DEEPBIND_FIX {
-        return;
-    }
     let looked_at =
         |changes: Changes| changes.adds == ADDS.load(Ordering::Acquire) && changes.subs == SUBS.load(Ordering::Acquire);
+    if trigger == Trigger::Lookup && target::IS_WARM_WANTED.swap(false, Ordering::Relaxed) {
+        target::warm();
+    }
     if elf::changes().is_none_or(looked_at) {
         return;
     }
-    if vendor_came() && trigger == Trigger::Lookup {
-        target::warm();
+    match (vendor_came(), trigger) {
+        (true, Trigger::Lookup) => target::warm(),
+        (true, Trigger::Copy) => target::IS_WARM_WANTED.store(true, Ordering::Relaxed),
+        (false, _) => {}
     }
     // Callbacks run under the loader's lock, so that this is one scan at a time.
     let mut all_bound = true;
@@ -126,19 +125,20 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
         let Some(wanted) = (unsafe { wanted(name) }) else { continue };
         // SAFETY: a relocated word of a loaded object, which the loader's lock keeps loaded.
         let value = unsafe { at.read_volatile() };
+        let is_bound_by_the_loader = place != Place::Data;
         let state = match value {
             0 if symbol.is_weak() => continue,
-            0 => State::Unbound,
-            value if is_own(value) => State::Ours,
-            value if wanted.is_visible_as(value) => continue,
-            value if object.span.contains(&value) && place == Place::Call => State::Lazy,
+            0 if is_bound_by_the_loader => State::Unbound,
+            value if wanted.is_export(value) => State::Ours,
+            value if is_own(value) || wanted.is_visible_as(value) => continue,
+            value if object.span.holds(value) && place == Place::Call => State::Lazy,
             // An offset that was not made an address yet.
-            value if value < object.span.start && value < 1 << 32 && object.span.start > 1 << 32 => State::Unbound,
+            value if is_bound_by_the_loader && value < 1 << 32 && object.span.start > 1 << 32 => State::Unbound,
             value => State::Bound(value),
         };
         // Whether a function is there is asked by address; a call would come to us all the same.
         if state == State::Ours {
-            if symbol.is_weak() && place == Place::Data && wanted.is_missing_from(object) {
+            if symbol.is_weak() && place != Place::Call && wanted.is_missing() {
                 write(object, at, 0);
             }
             continue;
@@ -191,22 +191,30 @@ impl Wanted {
         matches!(self, Wanted::Copy(function) if value == boot::visible(function))
     }
 
-    /// Whether no real function stands behind ours for this object. Then a weak reference must be
-    /// NULL, as it would be without us.
-    fn is_missing_from(self, object: &Object) -> bool {
-        matches!(self, Wanted::Copy(function)
-            if target::known(function, 0).is_none() && scope::brought_by(object, function).is_none())
+    /// Whether `value` is our export of it.
+    fn is_export(self, value: usize) -> bool {
+        value
+            == match self {
+                Wanted::Copy(function) => boot::export(function),
+                Wanted::Libdl(which) => boot::libdl_export(which),
+            }
+    }
+
+    /// Whether no object has a real function behind ours. Then a weak reference must be NULL, as it
+    /// would be without us.
+    fn is_missing(self) -> bool {
+        matches!(self, Wanted::Copy(function) if target::known(function, 0).is_none() && !scope::is_real(function, None))
     }
 
     /// What to put there instead. A bound pointer is redirected if it leads past us, and past what
     /// the program sees, to a real function.
     fn instead(self, object: &Object, state: State, found: &mut [usize]) -> Option<usize> {
         match (self, state) {
-            _ if glance() == Standing::Off => None,
+            _ if glance() == Standing::Off || settings().deepbind != DEEPBIND_FIX => None,
             // The loader would find us, or in a DEEPBIND object what that brings itself. Where
             // there is another interposer between the two it is left to the loader.
             (Wanted::Copy(function), State::Lazy) => {
-                let brought = scope::brought_by(object, function)?;
+                let brought = scope::brought_by(object, function).ok()?;
                 target::export_for(function, brought)
             }
             (Wanted::Libdl(which), State::Lazy) => boot::is_libdl_first(which).then(|| boot::libdl_export(which)),
@@ -214,7 +222,8 @@ impl Wanted {
                 let is_real = value == libdl::INTERPOSED[which].1.load(Ordering::Relaxed);
                 (is_real && boot::is_libdl_first(which)).then(|| boot::libdl_export(which))
             }
-            (Wanted::Copy(function), State::Bound(value)) => {
+            // Only what a library has under this name: the program may keep a pointer of its own there.
+            (Wanted::Copy(function), State::Bound(value)) if scope::is_real(function, Some(value)) => {
                 if let Some(free) = found.iter_mut().find(|target| **target == 0 || **target == value) {
                     *free = value;
                 }
@@ -228,6 +237,10 @@ impl Wanted {
 /// Writes a pointer of an object, also where the loader has made it read-only, and then puts the
 /// protection back. While another thread still loads the object its page is writable and stays so.
 fn write(object: &Object, at: *mut usize, value: usize) {
+    // A relocation of the code itself (-z notext) is left alone.
+    if !object.is_data(at as usize) {
+        return;
+    }
     // SAFETY: asks the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let start = at as usize & !(page - 1);

@@ -1,172 +1,220 @@
 //! Who sees whom: what the loader would find for an object beyond the global scope.
 //!
-//! An object sees what it needs itself, and what is needed by the objects that need it: whoever
-//! was opened brought them all into one scope. The needs stand in the objects' own tables.
-//! Everything here runs under the loader's lock, so that nobody's strings go away; it may be
-//! taken again by its holder, but nothing else of libdl may be called.
+//! An object that was opened late sees what it needs itself, and what is needed by the objects
+//! that need it: whoever was opened brought them all into one scope. The needs stand in the
+//! objects' own tables. Everything here runs under the loader's lock, so that nobody's strings go
+//! away; its holder may take it again, but nothing else of libdl may be called.
 
-use crate::boot::is_own;
+use crate::boot;
 use crate::elf::{self, Object};
-use crate::names::NAMES;
 use core::cell::UnsafeCell;
 use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Objects by their identity, as many as matter.
-struct Set {
-    members: [Option<Names>; 256],
+/// How many objects can be looked at.
+const ROOM: usize = 1024;
+
+/// The objects of the process in the loader's order, with what others may call them in their needs.
+struct Map {
+    nodes: [Option<Node>; ROOM],
     len: usize,
 }
 
-/// The sets that are worked with: too large for a small stack. Who holds the loader's lock may use
-/// them, but not a signal handler that has interrupted the user.
-struct Work {
-    is_taken: AtomicBool,
-    sets: UnsafeCell<[Set; 2]>,
+#[derive(Clone, Copy)]
+struct Node {
+    object: Object,
+    names: [u64; 3],
 }
 
-// SAFETY: used by one thread at a time, see `with_sets`.
-unsafe impl Sync for Work {}
+/// The map that is worked with: too large for any stack. Who holds the loader's lock may use it,
+/// but not a signal handler that has interrupted the user.
+struct Shared {
+    is_taken: AtomicBool,
+    map: UnsafeCell<Map>,
+}
 
-static WORK: Work = Work {
-    is_taken: AtomicBool::new(false),
-    sets: UnsafeCell::new([const { Set { members: [None; 256], len: 0 } }; 2]),
-};
+// SAFETY: used by one thread at a time, see `with_map`.
+unsafe impl Sync for Shared {}
 
-/// Calls `work` under the loader's lock with two empty sets.
-fn with_sets<T>(work: impl FnOnce(&mut [Set; 2]) -> Option<T>) -> Option<T> {
+static SHARED: Shared =
+    Shared { is_taken: AtomicBool::new(false), map: UnsafeCell::new(Map { nodes: [None; ROOM], len: 0 }) };
+
+/// Why there is no answer.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Blind {
+    /// There is nothing to see.
+    Nothing,
+    /// It cannot be found out here: too many objects, a fork child, or an interrupted user of the map.
+    Unknown,
+}
+
+/// Calls `work` under the loader's lock with a map of all objects.
+fn with_map<T>(work: impl FnOnce(&Map) -> Option<T>) -> Result<T, Blind> {
     let mut work = Some(work);
-    let mut answer = None;
-    // The visit holds the lock while we look around.
+    let mut answer = Err(Blind::Unknown);
+    // The outer visit holds the lock while we look around.
     elf::each(|_, _| {
         if let Some(work) = work.take()
-            && !WORK.is_taken.swap(true, Ordering::Acquire)
+            && !SHARED.is_taken.swap(true, Ordering::Acquire)
         {
-            // SAFETY: the flag was ours to set, so nobody else uses the sets until we take it back.
-            let sets = unsafe { &mut *WORK.sets.get() };
-            sets.iter_mut().for_each(|set| set.len = 0);
-            answer = work(sets);
-            WORK.is_taken.store(false, Ordering::Release);
+            // SAFETY: the flag was ours to set, so nobody else uses the map until we take it back.
+            let map = unsafe { &mut *SHARED.map.get() };
+            if map.fill() {
+                answer = work(map).ok_or(Blind::Nothing);
+            }
+            SHARED.is_taken.store(false, Ordering::Release);
         }
         ControlFlow::Break(())
     });
     answer
 }
 
-/// What others may call an object in their needs.
-#[derive(Clone, Copy)]
-struct Names {
-    identity: usize,
-    soname: *const c_char,
-    path: *const c_char,
-}
-
-impl Names {
-    fn of(object: &Object) -> Self {
-        Self { identity: object.identity(), soname: object.soname(), path: object.path }
-    }
-
-    /// Whether `need` means this object.
-    fn are_meant_by(&self, need: *const c_char) -> bool {
-        // SAFETY: strings of loaded objects, kept by the loader's lock; `soname` may be NULL.
-        unsafe {
-            (!self.soname.is_null() && elf::equal(need, self.soname))
-                || elf::equal(need, self.path)
-                || elf::equal(need, elf::file_name(self.path))
-        }
-    }
-}
-
-impl Set {
-    fn iter(&self) -> impl Iterator<Item = &Names> {
-        self.members[..self.len].iter().flatten()
-    }
-
-    fn has(&self, identity: usize) -> bool {
-        self.iter().any(|member| member.identity == identity)
-    }
-
-    /// Whether the object was new and found room.
-    fn add(&mut self, object: &Object) -> bool {
-        if self.len == self.members.len() || self.has(object.identity()) {
-            return false;
-        }
-        self.members[self.len] = Some(Names::of(object));
-        self.len += 1;
-        true
-    }
-
-    /// Makes this the set of `object` and of everybody who needs it, directly or not.
-    fn fill_with_dependents(&mut self, object: &Object) {
+impl Map {
+    /// Whether all objects found room.
+    fn fill(&mut self) -> bool {
+        let mut all = true;
         self.len = 0;
-        self.add(object);
+        elf::each(|_, object| {
+            let Some(object) = object() else { return ControlFlow::Continue(()) };
+            // SAFETY: strings of a loaded object, kept by the loader's lock.
+            let names = unsafe {
+                let soname = object.soname().map_or(0, |soname| hash(soname));
+                [soname, hash(object.path), hash(elf::file_name(object.path))]
+            };
+            match self.nodes.get_mut(self.len) {
+                Some(free) => *free = Some(Node { object, names }),
+                None => all = false,
+            }
+            self.len = (self.len + 1).min(ROOM);
+            ControlFlow::Continue(())
+        });
+        all
+    }
+
+    fn nodes(&self) -> impl DoubleEndedIterator<Item = (usize, &Node)> {
+        self.nodes[..self.len].iter().enumerate().filter_map(|(at, node)| Some((at, node.as_ref()?)))
+    }
+
+    /// The place of the object that holds `address`.
+    fn holder(&self, address: usize) -> Option<usize> {
+        self.nodes().find(|(_, node)| node.object.span.holds(address)).map(|(at, _)| at)
+    }
+
+    /// The object at a place and everybody who needs it, directly or not.
+    fn dependents(&self, of: usize) -> Set {
+        let mut set = Set::default();
+        set.add(of);
         loop {
             let mut is_new = false;
-            for_each(|object| {
-                let needs_one = || object.needs().any(|need| self.iter().any(|member| member.are_meant_by(need)));
-                if !self.has(object.identity()) && needs_one() {
-                    is_new |= self.add(object);
-                }
-            });
+            // Who needs an object mostly stands in front of it: backwards, one pass finds a chain.
+            for (at, node) in self.nodes().rev().filter(|&(at, _)| at != of) {
+                let needs_a_member = || {
+                    node.object.needs().any(|need| {
+                        // SAFETY: a string of a loaded object, kept by the loader's lock.
+                        let need = unsafe { hash(need) };
+                        self.nodes().any(|(other, node)| set.has(other) && node.names.contains(&need))
+                    })
+                };
+                is_new |= !set.has(at) && needs_a_member() && set.add(at);
+            }
             if !is_new {
-                return;
+                return set;
             }
         }
     }
 }
 
-fn for_each(mut visit: impl FnMut(&Object)) {
-    elf::each(|_, object| {
-        object().inspect(|object| visit(object));
-        ControlFlow::Continue(())
-    });
+/// Places in a map.
+#[derive(Default)]
+struct Set([u64; ROOM / 64]);
+
+impl Set {
+    fn has(&self, at: usize) -> bool {
+        self.0[at / 64] >> (at % 64) & 1 == 1
+    }
+
+    /// Always true: something was added.
+    fn add(&mut self, at: usize) -> bool {
+        self.0[at / 64] |= 1 << (at % 64);
+        true
+    }
+
+    fn meets(&self, other: &Set) -> bool {
+        self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
+    }
 }
 
-fn find(mut wanted: impl FnMut(&Object) -> bool) -> Option<Object> {
-    let mut found = None;
-    elf::each(|_, object| {
-        found = object().filter(|object| wanted(object));
-        if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    found
+/// A number for a C string; read by hand, see [`elf`].
+///
+/// # Safety
+/// `text` is a C string.
+unsafe fn hash(text: *const c_char) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for at in 0.. {
+        // SAFETY: the string has not ended before `at`.
+        let byte = unsafe { text.add(at).read_volatile() } as u8;
+        if byte == 0 {
+            break;
+        }
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
 }
 
-/// The function that the code at `caller` sees in a scope of its own: in an object, not ours, that
-/// shares a dependent with the caller's.
-pub fn visible_from(caller: usize, function: usize) -> Option<usize> {
-    with_sets(|[callers, holders]| {
-        callers.fill_with_dependents(&find(|object| object.span.contains(&caller))?);
-        let mut address = None;
-        find(|object| {
-            address = object.defined(NAMES[function]).filter(|&defined| {
-                holders.fill_with_dependents(object);
-                !is_own(defined) && holders.iter().any(|holder| callers.has(holder.identity))
-            });
-            address.is_some()
-        });
-        address
+/// The function that the code at `caller` sees in a scope of its own: in an object that shares a
+/// dependent with the caller's. An object that came with the program has no such scope.
+pub fn visible_from(caller: usize, function: usize) -> Result<usize, Blind> {
+    with_map(|map| {
+        let at = map.holder(caller).filter(|&at| at >= boot::resident_objects())?;
+        let callers = map.dependents(at);
+        map.nodes().find_map(|(at, node)| {
+            node.object.real(function).filter(|_| callers.has(at) || callers.meets(&map.dependents(at)))
+        })
     })
 }
 
 /// The function that `object` itself brings: the first definition among what it needs, nearest first.
-pub fn brought_by(object: &Object, function: usize) -> Option<usize> {
-    with_sets(|[set, _]| {
-        set.add(object);
-        let mut next = 0;
-        while next < set.len {
-            let names = set.members[next]?;
-            next += 1;
-            let member = find(|object| object.identity() == names.identity)?;
-            if let Some(defined) = member.defined(NAMES[function]).filter(|&defined| !is_own(defined)) {
-                return Some(defined);
+pub fn brought_by(object: &Object, function: usize) -> Result<usize, Blind> {
+    with_map(|map| {
+        let (first, _) = map.nodes().find(|(_, node)| node.object.identity() == object.identity())?;
+        let mut seen = Set::default();
+        let mut queue = [0u16; ROOM];
+        let mut len = 0;
+        let mut put = |at: usize, len: &mut usize, queue: &mut [u16; ROOM]| {
+            if !seen.has(at) && *len < ROOM {
+                seen.add(at);
+                queue[*len] = at as u16;
+                *len += 1;
             }
-            for need in member.needs() {
-                if let Some(needed) = find(|object| Names::of(object).are_meant_by(need)) {
-                    set.add(&needed);
+        };
+        put(first, &mut len, &mut queue);
+        let mut next = 0;
+        while next < len {
+            let node = map.nodes[usize::from(queue[next])]?;
+            next += 1;
+            if let Some(real) = node.object.real(function) {
+                return Some(real);
+            }
+            for need in node.object.needs() {
+                // SAFETY: a string of a loaded object, kept by the loader's lock.
+                let need = unsafe { hash(need) };
+                if let Some((at, _)) = map.nodes().find(|(_, node)| node.names.contains(&need)) {
+                    put(at, &mut len, &mut queue);
                 }
             }
         }
         None
     })
+}
+
+/// Whether any object but ours defines the function at `address`, or at any address.
+pub fn is_real(function: usize, address: Option<usize>) -> bool {
+    let mut found = false;
+    elf::each(|_, object| {
+        let real = object().and_then(|object| object.real(function));
+        found = real.is_some_and(|real| address.is_none_or(|address| address == real));
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found
 }

@@ -16,7 +16,7 @@ use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use aclshim_trace::text::Text;
 use core::ffi::{CStr, c_void};
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// How many private entries a function has: so many different libraries can be told apart.
 pub const PRIVATE: usize = 4;
@@ -54,12 +54,10 @@ extern "C-unwind" fn unavailable() -> aclError {
 #[inline(never)]
 extern "C-unwind" fn resolve(function: Function) -> usize {
     let index = function as usize;
+    if let Some(target) = edge::undisturbed(|| find_quietly(index)).flatten() {
+        return target;
+    }
     let found = edge::kept(|| {
-        if let Some(target) = find_quietly(index) {
-            TARGETS[index][0].store(target, Ordering::Release);
-            UNPINNED.fetch_or(1 << index, Ordering::AcqRel);
-            return Some(target);
-        }
         let found = next_in_line(index).or_else(|| if glance() == Standing::Passive { None } else { load(index) });
         match found {
             Some(target) => keep(index, target),
@@ -72,27 +70,29 @@ extern "C-unwind" fn resolve(function: Function) -> usize {
     found.flatten().unwrap_or(unavailable as *const () as usize)
 }
 
+/// What was found quietly for each function, and after how many unloads (plus one).
+static QUIET: [[AtomicUsize; 2]; COUNT] = [const { [const { AtomicUsize::new(0) }; 2] }; COUNT];
+
+/// Whether something was found quietly: the next lookup finds it again, and pins it.
+pub static IS_WARM_WANTED: AtomicBool = AtomicBool::new(false);
+
 /// The next in line without a call into libdl: whoever holds its lock may be waiting for this
-/// copy, and the host's `dlerror` is not ours to touch.
+/// copy, and the host's `dlerror` is not ours to touch. What is found cannot be pinned here, so it
+/// holds only until something is unloaded.
 fn find_quietly(function: usize) -> Option<usize> {
     let is_named = standing() == Standing::Active && !settings().real.as_bytes().is_empty();
-    if is_named { None } else { in_any_object(function).inspect(|&target| vendor::learn_holder(target)) }
-}
-
-/// The functions whose target was found quietly and is not pinned yet.
-static UNPINNED: AtomicU32 = AtomicU32::new(0);
-
-/// Pins what was found quietly, or forgets it if its library has gone. For lookups, which come
-/// between a library's leaving and its coming back.
-pub fn settle() {
-    let unpinned = UNPINNED.swap(0, Ordering::AcqRel);
-    for function in (0..COUNT).filter(|function| unpinned >> function & 1 == 1) {
-        let Some(target) = known(function, 0) else { continue };
-        match in_any_object(function) {
-            Some(there) if there == target => pin(target),
-            _ => TARGETS[function][0].store(0, Ordering::Release),
-        }
+    let unloads = elf::changes().filter(|_| !is_named)?.subs as usize + 1;
+    let [target, after] = &QUIET[function];
+    if after.load(Ordering::Acquire) == unloads {
+        return Some(target.load(Ordering::Relaxed));
     }
+    let found = in_any_object(function)?;
+    vendor::learn_holder(found);
+    after.store(0, Ordering::Relaxed);
+    target.store(found, Ordering::Release);
+    after.store(unloads, Ordering::Release);
+    IS_WARM_WANTED.store(true, Ordering::Relaxed);
+    Some(found)
 }
 
 /// Makes `target` the next in line for good.
@@ -126,7 +126,7 @@ pub fn warm_at_start() {
 
 /// Whether an object brings the vendor's functions.
 pub fn is_vendor(object: &Object) -> bool {
-    object.defined(NAMES[Function::aclrtMemcpy as usize]).is_some_and(|address| !is_own(address))
+    object.real(Function::aclrtMemcpy as usize).is_some()
 }
 
 /// Finds the targets of the exported entries ahead of the first call, which may come in a signal
@@ -189,7 +189,7 @@ fn in_any_object(function: usize) -> Option<usize> {
         if is_own(object.identity()) {
             is_behind = true;
         } else if is_behind {
-            found = object.defined(NAMES[function]);
+            found = object.real(function);
         }
         if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

@@ -4,6 +4,7 @@
 //! objects that hold our targets, and all others behind us that define a function of the table
 //! (interposers that we do not forward to directly).
 
+use crate::boot::is_own;
 use crate::elf::{self, Object};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +12,14 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 /// Start and end of each; what finds no room is taken for the host.
 static SPANS: [[AtomicUsize; 2]; 8] = [const { [const { AtomicUsize::new(0) }; 2] }; 8];
 
-/// Whether the code at `caller` is on the vendor's side.
+/// Whether the code at `caller` is on the vendor's side. Ours is too: it is what a vendor's function
+/// that ends in a jump to another one seems to be called from.
 #[cold]
 pub fn calls_from(caller: usize) -> bool {
-    SPANS.iter().any(|[start, end]| (start.load(Ordering::Acquire)..end.load(Ordering::Relaxed)).contains(&caller))
+    is_own(caller)
+        || SPANS
+            .iter()
+            .any(|[start, end]| (start.load(Ordering::Acquire)..end.load(Ordering::Relaxed)).contains(&caller))
 }
 
 /// Remembers an object.
@@ -39,7 +44,7 @@ pub fn learn_holder(address: usize) {
         return;
     }
     elf::each(|_, object| match object() {
-        Some(object) if object.span.contains(&address) => {
+        Some(object) if object.span.holds(address) => {
             learn(&object);
             ControlFlow::Break(())
         }
