@@ -76,3 +76,50 @@ fn a_backtrace_amid_a_lookup_reaches_the_program() {
     let output = same(|| Run::new(&program).sim());
     assert_eq!(output.stdout, "found 1, cut rarely or never\n");
 }
+
+#[test]
+fn a_weak_reference_to_what_an_earlier_plugin_brought_is_there() {
+    let program = Build::new("hosts/loader_two.c").program();
+    let first = Build::new("hosts/loader_ctor_plugin.c").link("ascendcl").library("plugin");
+    let second = Build::new("hosts/loader_weak_plugin.c").arg("-fno-plt").library("weak");
+    let output = same(|| Run::new(&program).arg(&first).arg(&second).sim());
+    assert!(output.stdout.ends_with("aclrtMemcpyAsync is there\ngo 0\n"), "{}", output.stdout);
+    assert_eq!(output.stat().total("calls"), 2);
+}
+
+#[test]
+fn a_pointer_that_the_program_has_changed_stays_the_programs() {
+    let library = Build::new("hosts/loader_probe.c").library("probe");
+    for binding in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+        let program = Build::new("hosts/loader_pointer.c").arg(binding).link("ascendcl").program();
+        let output = same(|| Run::new(&program).arg(&library).sim());
+        assert_eq!(output.stdout, "1 1 1 77\n");
+    }
+}
+
+#[test]
+fn a_plugin_that_comes_back_elsewhere_without_a_lookup_reaches_the_real_function() {
+    let program = Build::new("hosts/loader_reload.c").program();
+    let vendor = Build::new("hosts/loader_tail_vendor.c").arg("-DRELOAD").library("tail");
+    let plugin = Build::new("hosts/loader_ctor_copies.c").arg(&vendor).library("copies");
+    let output = same(|| Run::new(&program).arg(&plugin).library_path(vendor.parent().unwrap()));
+    assert_eq!((output.stdout.as_str(), output.stat().total("calls")), ("copied 0\n".repeat(5).as_str(), 5));
+}
+
+#[test]
+fn a_library_of_the_program_does_not_see_what_a_plugin_brought_for_itself() {
+    let helper = Build::new("hosts/loader_probe.c").library("probe");
+    let program = Build::new("hosts/loader_probing.c").arg(&helper).program();
+    let plugin = Build::new("hosts/loader_probing.c").arg("-DPLUGIN").arg(&helper).link("ascendcl").library("probing");
+    let output = same(|| Run::new(&program).arg(&plugin).sim().library_path(helper.parent().unwrap()));
+    assert_eq!(output.stdout, "seen: 0\nseen: 0\n");
+}
+
+#[test]
+fn a_call_that_the_vendor_makes_by_a_jump_is_nested() {
+    let vendor = Build::new("hosts/loader_tail_vendor.c").arg("-O2").library("ascendcl");
+    let program = Build::new("hosts/loader_tail.c").arg(&vendor).program();
+    let output = same(|| Run::new(&program).library_path(vendor.parent().unwrap()));
+    let stat = output.stat();
+    assert_eq!((stat.total("calls"), stat.total("nested"), stat.total("bytes")), (6, 5, 48));
+}
