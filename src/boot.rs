@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{elf, libdl, names, rebind, settings, target, thread};
+use crate::{libdl, names, objects, rebind, settings, target, thread};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -98,7 +98,7 @@ fn prepare() -> Standing {
     std::panic::set_hook(Box::new(|_| {}));
     libdl::find();
     learn_own();
-    RESIDENT.store(elf::resident(|_| true).count(), Ordering::Relaxed);
+    RESIDENT.store(objects::resident(|_| true).count(), Ordering::Relaxed);
     // SAFETY: we are the one thread that boots.
     unsafe { settings::read() };
 
@@ -115,7 +115,8 @@ fn prepare() -> Standing {
         Standing::Active
     };
     // Asked of the objects, not of the loader: to it a stub in the program is a definition.
-    let is_first = |name: &CStr| elf::resident(|_| true).find_map(|object| object.defined(name)).is_some_and(is_own);
+    let is_first =
+        |name: &CStr| objects::resident(|_| true).find_map(|object| object.defined(name)).is_some_and(is_own);
     for (bit, name) in names::NAMES.iter().enumerate() {
         FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
         VISIBLE[bit].store(visible(name), Ordering::Relaxed);
@@ -127,7 +128,7 @@ fn prepare() -> Standing {
 }
 
 fn learn_own() {
-    let Some(own) = elf::own() else { return };
+    let Some(own) = objects::own() else { return };
     OWN[0].store(own.span.start, Ordering::Relaxed);
     OWN[1].store(own.span.end, Ordering::Relaxed);
     // Our own table, not the address of our own function: that name may belong to another

@@ -1,14 +1,11 @@
-//! Loaded objects, read from their ELF tables in memory.
+//! One loaded object, read from its ELF tables in memory.
 //!
-//! The loader's own functions cannot be used here: some of them are ours to the outside, and
-//! inside a `dl_iterate_phdr` callback none may be called at all (it would deadlock against a
-//! `dlclose`). Strings are compared by hand: under a sanitizer libc's string functions are not
-//! ready when the first lookups come.
+//! Strings are compared by hand: under a sanitizer libc's string functions are not ready when the
+//! first lookups come.
 
 use crate::boot;
 use crate::names::NAMES;
-use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ops::ControlFlow;
+use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
 const DT_NEEDED: i64 = 1;
@@ -128,7 +125,7 @@ impl Object {
     ///
     /// # Safety
     /// Both belong to one object that stays loaded while the result is used.
-    unsafe fn new(base: usize, dynamic: *const c_void, path: *const c_char) -> Option<Self> {
+    pub unsafe fn new(base: usize, dynamic: *const c_void, path: *const c_char) -> Option<Self> {
         let mut object = Self {
             base,
             dynamic: dynamic.cast(),
@@ -290,62 +287,6 @@ pub unsafe fn same(text: *const c_char, name: &CStr) -> bool {
     })
 }
 
-/// The loader's list of objects, as debuggers read it.
-#[repr(C)]
-struct RDebug {
-    version: c_int,
-    map: *const LinkMap,
-}
-
-/// An entry of that list, as far as it is public.
-#[repr(C)]
-pub struct LinkMap {
-    base: usize,
-    /// The object's name; empty for the program.
-    pub name: *const c_char,
-    dynamic: *const c_void,
-    next: *const LinkMap,
-}
-
-unsafe extern "C" {
-    static _r_debug: RDebug;
-    // Of ourselves, from the linker.
-    static __ehdr_start: libc::Elf64_Ehdr;
-}
-
-/// The objects of the loader's list that `wanted` accepts by their names, without a lock or a
-/// call. Only for objects that were there at the start and stay for good: the front of the list
-/// does not change.
-pub fn resident(wanted: impl Fn(*const c_char) -> bool) -> impl Iterator<Item = Object> {
-    // SAFETY: the loader fills the list before it runs anybody's code, and only ever appends to
-    // its front part's end.
-    let mut next = unsafe { _r_debug.map };
-    core::iter::from_fn(move || {
-        while !next.is_null() {
-            // SAFETY: an entry of the list.
-            let map = unsafe { &*next };
-            next = map.next;
-            if !map.name.is_null() && wanted(map.name) {
-                // SAFETY: the entry of a resident object names its base and dynamic section.
-                if let Some(object) = unsafe { Object::new(map.base, map.dynamic, map.name) } {
-                    return Some(object);
-                }
-            }
-        }
-        None
-    })
-}
-
-/// Ourselves.
-pub fn own() -> Option<Object> {
-    // SAFETY: the linker puts our own ELF header there, and the program headers behind it.
-    unsafe {
-        let header = &raw const __ehdr_start;
-        let headers = header.byte_add((*header).e_phoff as usize).cast::<libc::Elf64_Phdr>();
-        from_headers(header as usize, headers, (*header).e_phnum as usize, c"".as_ptr())
-    }
-}
-
 fn span_of(base: usize, header: &libc::Elf64_Phdr) -> Span {
     let start = base + header.p_vaddr as usize;
     Span { start, end: start + header.p_memsz as usize }
@@ -353,7 +294,7 @@ fn span_of(base: usize, header: &libc::Elf64_Phdr) -> Span {
 
 /// # Safety
 /// The program headers of an object loaded at `base`.
-unsafe fn from_headers(
+pub unsafe fn from_headers(
     base: usize,
     first: *const libc::Elf64_Phdr,
     count: usize,
@@ -370,46 +311,4 @@ unsafe fn from_headers(
     object.relro = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO).map_or(Span::EMPTY, range);
     object.headers = (first, count);
     Some(object)
-}
-
-/// How many objects were ever loaded and unloaded.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Changes {
-    /// Loads.
-    pub adds: u64,
-    /// Unloads.
-    pub subs: u64,
-}
-
-/// Visits every loaded object under the loader's lock. `visit` must not call into libdl. In a fork
-/// child nobody is visited: the lock may be held by a thread that is not there.
-pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>) {
-    type Visit<'a> = &'a mut dyn FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>;
-
-    unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: the loader hands over a valid description, and `data` as we gave it below.
-        let (info, visit) = unsafe { (&*info, &mut *data.cast::<Visit<'_>>()) };
-        let changes = Changes { adds: info.dlpi_adds, subs: info.dlpi_subs };
-        let mut object = || {
-            // SAFETY: the description of an object that the loader's lock keeps loaded.
-            unsafe { from_headers(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into(), info.dlpi_name) }
-        };
-        visit(changes, &mut object).is_break().into()
-    }
-    if boot::is_fork_child() {
-        return;
-    }
-    let mut visit: Visit<'_> = &mut visit;
-    // SAFETY: the callback does not unwind, and `visit` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut visit).cast()) };
-}
-
-/// How often the set of loaded objects has changed.
-pub fn changes() -> Option<Changes> {
-    let mut answer = None;
-    each(|changes, _| {
-        answer = Some(changes);
-        ControlFlow::Break(())
-    });
-    answer
 }

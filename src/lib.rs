@@ -27,6 +27,7 @@ mod log;
 mod lookup;
 mod maps;
 mod names;
+mod objects;
 mod rebind;
 mod scope;
 mod settings;

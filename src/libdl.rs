@@ -10,6 +10,7 @@
 
 use crate::elf;
 use crate::lookup::{filter, filter_versioned};
+use crate::objects;
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute_copy;
@@ -38,7 +39,7 @@ pub fn find() {
         return;
     }
     // Since glibc 2.34 all of them are in libc, before that in libdl.
-    for object in elf::resident(|name| is_library(name, c"libc.so.6") || is_library(name, c"libdl.so.2")) {
+    for object in objects::resident(|name| is_library(name, c"libc.so.6") || is_library(name, c"libdl.so.2")) {
         for (name, real) in &INTERPOSED {
             if let Some(address) = object.defined(name) {
                 real.store(address, Ordering::Relaxed);

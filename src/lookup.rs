@@ -6,8 +6,8 @@
 //! fits it: the tail jump, a successful lookup, or one that fails on that very name.
 
 use crate::boot::{self, Standing, glance, is_own, standing};
-use crate::elf::LinkMap;
 use crate::log::{self, Event};
+use crate::objects::LinkMap;
 use crate::rebind::{self, Trigger};
 use crate::scope::Blind;
 use crate::{edge, libdl, names, scope, target};

@@ -8,7 +8,8 @@
 //! thread would wait for us and we for it): everything that has to be known is known before.
 
 use crate::boot::{self, Standing, glance, is_own};
-use crate::elf::{self, Changes, Object, Place};
+use crate::elf::{self, Object, Place};
+use crate::objects::{self, Changes};
 use crate::settings::{DEEPBIND_FIX, settings};
 use crate::{libdl, maps, names, scope, target, vendor};
 use core::ffi::c_char;
@@ -39,7 +40,7 @@ pub fn refresh(trigger: Trigger) {
     if trigger == Trigger::Lookup && target::IS_WARM_WANTED.swap(false, Ordering::Relaxed) {
         target::warm();
     }
-    if elf::changes().is_none_or(looked_at) {
+    if objects::changes().is_none_or(looked_at) {
         return;
     }
     match (vendor_came(), trigger) {
@@ -51,7 +52,7 @@ pub fn refresh(trigger: Trigger) {
     let mut all_bound = true;
     let mut latest = None;
     let mut found = [0; 16];
-    elf::each(|changes, object| {
+    objects::each(|changes, object| {
         if latest.is_none() && changes.subs != SUBS.load(Ordering::Relaxed) {
             // An identity may have come back with another object.
             SEEN.iter().for_each(|seen| seen.store(0, Ordering::Relaxed));
@@ -79,7 +80,7 @@ pub fn refresh(trigger: Trigger) {
 fn vendor_came() -> bool {
     let mut came = false;
     let mut is_behind = false;
-    elf::each(|_, object| {
+    objects::each(|_, object| {
         let Some(object) = object() else { return ControlFlow::Continue(()) };
         is_behind |= is_own(object.identity());
         if is_behind && !is_seen(&object) && target::is_vendor(&object) {

@@ -7,6 +7,7 @@
 
 use crate::boot;
 use crate::elf::{self, Object};
+use crate::objects;
 use core::cell::UnsafeCell;
 use core::ffi::c_char;
 use core::ops::ControlFlow;
@@ -54,7 +55,7 @@ fn with_map<T>(work: impl FnOnce(&Map) -> Option<T>) -> Result<T, Blind> {
     let mut work = Some(work);
     let mut answer = Err(Blind::Unknown);
     // The outer visit holds the lock while we look around.
-    elf::each(|_, _| {
+    objects::each(|_, _| {
         if let Some(work) = work.take()
             && !SHARED.is_taken.swap(true, Ordering::Acquire)
         {
@@ -75,7 +76,7 @@ impl Map {
     fn fill(&mut self) -> bool {
         let mut all = true;
         self.len = 0;
-        elf::each(|_, object| {
+        objects::each(|_, object| {
             let Some(object) = object() else { return ControlFlow::Continue(()) };
             // SAFETY: strings of a loaded object, kept by the loader's lock.
             let names = unsafe {
@@ -211,7 +212,7 @@ pub fn brought_by(object: &Object, function: usize) -> Result<usize, Blind> {
 /// Whether any object but ours defines the function at `address`, or at any address.
 pub fn is_real(function: usize, address: Option<usize>) -> bool {
     let mut found = false;
-    elf::each(|_, object| {
+    objects::each(|_, object| {
         let real = object().and_then(|object| object.real(function));
         found = real.is_some_and(|real| address.is_none_or(|address| address == real));
         if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -4,12 +4,12 @@
 //! private entries, each bound to what one handle of the host's holds.
 
 use crate::boot::{self, Standing, glance, is_own, standing};
-use crate::elf::{self, Object};
+use crate::elf::Object;
 use crate::entry::ENTRIES;
 use crate::log::{self, Event};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{environment, settings};
-use crate::{edge, libdl, vendor};
+use crate::{edge, libdl, objects, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
@@ -81,7 +81,7 @@ pub static IS_WARM_WANTED: AtomicBool = AtomicBool::new(false);
 /// holds only until something is unloaded.
 fn find_quietly(function: usize) -> Option<usize> {
     let is_named = standing() == Standing::Active && !settings().real.as_bytes().is_empty();
-    let unloads = elf::changes().filter(|_| !is_named)?.subs as usize + 1;
+    let unloads = objects::changes().filter(|_| !is_named)?.subs as usize + 1;
     let [target, after] = &QUIET[function];
     if after.load(Ordering::Acquire) == unloads {
         return Some(target.load(Ordering::Relaxed));
@@ -119,7 +119,7 @@ fn say_unavailable(function: usize) {
 /// Warms up if the vendor's library was loaded before us. A process that has nothing to do with
 /// it pays one look into its objects.
 pub fn warm_at_start() {
-    if elf::resident(|_| true).any(|object| is_vendor(&object)) {
+    if objects::resident(|_| true).any(|object| is_vendor(&object)) {
         warm();
     }
 }
@@ -184,7 +184,7 @@ pub fn in_vendor(function: usize) -> Option<usize> {
 fn in_any_object(function: usize) -> Option<usize> {
     let mut found = None;
     let mut is_behind = false;
-    elf::each(|_, object| {
+    objects::each(|_, object| {
         let Some(object) = object() else { return ControlFlow::Continue(()) };
         if is_own(object.identity()) {
             is_behind = true;

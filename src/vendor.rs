@@ -5,7 +5,8 @@
 //! (interposers that we do not forward to directly).
 
 use crate::boot::is_own;
-use crate::elf::{self, Object};
+use crate::elf::Object;
+use crate::objects;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,7 +44,7 @@ pub fn learn_holder(address: usize) {
     if calls_from(address) {
         return;
     }
-    elf::each(|_, object| match object() {
+    objects::each(|_, object| match object() {
         Some(object) if object.span.holds(address) => {
             learn(&object);
             ControlFlow::Break(())
