@@ -119,53 +119,28 @@ macro_rules! stub {
     };
 }
 
-/// A body: the words of the arguments, ten at most, and the caller between the register words and
-/// the stack words. What a function has no argument for is never looked at.
-#[cfg(target_arch = "x86_64")]
+/// A body: the words of the arguments, ten at most, and the caller between those that come in
+/// registers and those that come on the stack. What a function has no argument for is never looked at.
 macro_rules! body {
-    ($name:ident, $caller:ident, $words:ident, $work:block) => {
+    ([$($register:ident)*] [$($stack:ident)*] $name:ident, $caller:ident, $words:ident, $work:block) => {
         #[allow(clippy::too_many_arguments)]
         unsafe extern "C-unwind" fn $name<const SLOT: usize>(
-            w0: usize,
-            w1: usize,
-            w2: usize,
-            w3: usize,
-            w4: usize,
-            w5: usize,
-            _: usize,
-            $caller: usize,
-            w6: usize,
-            w7: usize,
-            w8: usize,
-            w9: usize,
+            $($register: usize,)* _: usize, $caller: usize, $($stack: usize),*
         ) -> aclError {
-            let $words = [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9];
+            let $words = [$($register,)* $($stack),*];
             $work
         }
     };
 }
+
+/// Calls `body` with the words as this processor divides them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! with_words {
+    ($($rest:tt)*) => { body! { [w0 w1 w2 w3 w4 w5] [w6 w7 w8 w9] $($rest)* } };
+}
 #[cfg(target_arch = "aarch64")]
-macro_rules! body {
-    ($name:ident, $caller:ident, $words:ident, $work:block) => {
-        #[allow(clippy::too_many_arguments)]
-        unsafe extern "C-unwind" fn $name<const SLOT: usize>(
-            w0: usize,
-            w1: usize,
-            w2: usize,
-            w3: usize,
-            w4: usize,
-            w5: usize,
-            w6: usize,
-            w7: usize,
-            _: usize,
-            $caller: usize,
-            w8: usize,
-            w9: usize,
-        ) -> aclError {
-            let $words = [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9];
-            $work
-        }
-    };
+macro_rules! with_words {
+    ($($rest:tt)*) => { body! { [w0 w1 w2 w3 w4 w5 w6 w7] [w8 w9] $($rest)* } };
 }
 
 macro_rules! entries {
@@ -175,7 +150,7 @@ macro_rules! entries {
         mod bodies {
             use super::*;
             $(
-                body!($name, caller, words, {
+                with_words!($name, caller, words, {
                     let mut words = words.into_iter();
                     $(let $arg: $ty = Word::from_word(words.next().unwrap_or_default());)*
                     let real = target::of(Function::$name, SLOT);
