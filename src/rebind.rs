@@ -140,14 +140,14 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
         // Whether a function is there is asked by address; a call would come to us all the same.
         if state == State::Ours {
             if symbol.is_weak() && place != Place::Call && wanted.is_missing() {
-                write(object, at, 0);
+                replace(object, at, value, 0);
             }
             continue;
         }
         if state == State::Unbound {
             binding = Binding::UnderWay;
         } else if let Some(instead) = wanted.instead(object, state, found) {
-            write(object, at, instead);
+            replace(object, at, value, instead);
         }
     }
     binding
@@ -235,9 +235,10 @@ impl Wanted {
     }
 }
 
-/// Writes a pointer of an object, also where the loader has made it read-only, and then puts the
-/// protection back. While another thread still loads the object its page is writable and stays so.
-fn write(object: &Object, at: *mut usize, value: usize) {
+/// Replaces a pointer of an object if it is still `old`, also where the loader has made it read-only,
+/// and then puts the protection back. While another thread still loads the object its page is
+/// writable and stays so.
+fn replace(object: &Object, at: *mut usize, old: usize, new: usize) {
     // A relocation of the code itself (-z notext) is left alone.
     if !object.is_data(at as usize) {
         return;
@@ -258,7 +259,7 @@ fn write(object: &Object, at: *mut usize, value: usize) {
         if may_be_guarded && libc::mprotect(start as _, page, libc::PROT_READ | libc::PROT_WRITE) != 0 {
             return;
         }
-        (*at.cast::<AtomicUsize>()).store(value, Ordering::Release);
+        let _ = (*at.cast::<AtomicUsize>()).compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
         if is_guarded {
             libc::mprotect(start as _, page, libc::PROT_READ);
         }
