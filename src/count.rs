@@ -150,7 +150,10 @@ extern "C-unwind" fn attach() -> *const Block {
         thread.stamp.set(!token);
         ptr::from_ref(block)
     })
-    .unwrap_or(ptr::null())
+    .unwrap_or_else(|| {
+        NONE.missed.fetch_add(1, Ordering::Relaxed);
+        ptr::null()
+    })
 }
 
 /// The calling thread's number. (The function of that name is newer than some systems we run on.)

@@ -24,6 +24,21 @@ pub enum Event {
     Bypassed,
 }
 
+/// What was said already, where once a function is enough.
+pub struct Once(AtomicU32);
+
+impl Once {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Whether it is the first time for this function.
+    pub fn is_first(&self, function: usize) -> bool {
+        self.0.fetch_or(1 << function, Ordering::Relaxed) >> function & 1 == 0
+    }
+}
+
 impl Event {
     fn name(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@
 //! fits it: the tail jump, a successful lookup, or one that fails on that very name.
 
 use crate::boot::{self, Standing, glance, is_own, standing};
-use crate::log::{self, Event};
+use crate::log::{self, Event, Once};
 use crate::objects::LinkMap;
 use crate::rebind::{self, Trigger};
 use crate::scope::Blind;
@@ -109,12 +109,15 @@ fn hand_out(function: usize, found: usize, standing: Standing) -> usize {
     }
     target::pin(found);
     target::entry_for(function, found).unwrap_or_else(|| {
-        let name = names::NAMES[function].to_str().unwrap_or_default();
-        log::line(
-            Event::Bypassed,
-            name,
-            format_args!("more than {} libraries define {name}; calls to this one are not seen", target::PRIVATE),
-        );
+        static SAID: Once = Once::new();
+        if SAID.is_first(function) {
+            let name = names::NAMES[function].to_str().unwrap_or_default();
+            log::line(
+                Event::Bypassed,
+                name,
+                format_args!("too many libraries define {name}; calls to those looked up last are not seen"),
+            );
+        }
         PASS
     })
 }

@@ -6,7 +6,7 @@
 use crate::boot::{self, Standing, glance, is_own, standing};
 use crate::elf::Object;
 use crate::entry::ENTRIES;
-use crate::log::{self, Event};
+use crate::log::{self, Event, Once};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{environment, settings};
 use crate::{edge, libdl, objects, vendor};
@@ -16,7 +16,7 @@ use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use aclshim_trace::text::Text;
 use core::ffi::{CStr, c_void};
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// How many private entries a function has: so many different libraries can be told apart.
 pub const PRIVATE: usize = 4;
@@ -102,8 +102,8 @@ pub fn keep(function: usize, target: usize) {
 }
 
 fn say_unavailable(function: usize) {
-    static SAID: AtomicU32 = AtomicU32::new(0);
-    if SAID.fetch_or(1 << function, Ordering::Relaxed) >> function & 1 == 0 {
+    static SAID: Once = Once::new();
+    if SAID.is_first(function) {
         let name = NAMES[function].to_str().unwrap_or_default();
         log::line(
             Event::Unavailable,

@@ -123,3 +123,15 @@ fn a_call_that_the_vendor_makes_by_a_jump_is_nested() {
     let stat = output.stat();
     assert_eq!((stat.total("calls"), stat.total("nested"), stat.total("bytes")), (6, 5, 48));
 }
+
+#[test]
+fn where_too_many_libraries_have_one_function_the_last_go_past_us_and_the_log_says_so_once() {
+    let program = Build::new("hosts/loader_many.c").program();
+    let library =
+        |n: usize| Build::new("hosts/loader_tail_vendor.c").arg(format!("-DCOPY={n}")).library(&format!("vendor{n}"));
+    let libraries: Vec<_> = (1..=8).map(library).collect();
+    let output = same(|| libraries.iter().fold(Run::new(&program), |run, library| run.arg(library)));
+    assert_eq!(output.stat().total("calls"), 5, "one by the export, four by private entries");
+    let said: Vec<_> = output.log().into_iter().map(|line| line["event"].clone()).collect();
+    assert_eq!(said, ["bypassed"]);
+}

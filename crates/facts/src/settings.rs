@@ -35,8 +35,8 @@ impl Setting {
 pub static MODE: Setting = Setting {
     variable: "ACLSHIM_MODE",
     value: Value::Choice(&["observe", "enforce", "off"]),
-    sentence: "observe forwards every call and counts it; enforce also refuses calls that break a rule of severity \
-               error; off forwards only",
+    sentence: "observe forwards every call and counts it; enforce is for rules that refuse a call, and does the same \
+               while there are none; off forwards only",
 };
 
 /// Where logs go, and the name under which a process's counts are found.
