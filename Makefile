@@ -62,6 +62,7 @@ test: build
 	@rm -f $(SKIPPED)
 	@$(MAKE) --no-print-directory lint
 	@cargo test --quiet --workspace
+	@RUSTFLAGS="--cfg loom" cargo test --quiet -p aclshim-trace --release --test loom --target-dir $(BUILT)/loom
 	@if [ -s $(SKIPPED) ]; then echo "skipped:"; sed 's/^/  /' $(SKIPPED); [ -z "$$CI" ]; fi
 
 ## bench: what a call costs, all variants side by side (BENCH=--quick for a first look)

@@ -10,9 +10,9 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 pub enum Standing {
     /// Not known: the boot is under way in another thread, or in the frame that we interrupted.
     Unready,
-    /// We see and count.
+    /// We see and record.
     Active,
-    /// We forward only, because the settings say so. From here on nobody counts.
+    /// We forward only, because the settings say so. From here on nobody records.
     Off,
     /// We forward only: another copy of the shim stands in front of us.
     Passive,
@@ -23,8 +23,8 @@ const BUSY: u8 = 1;
 const DONE: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
-/// A [`Standing`]; read by the stubs in `entry`.
-pub static STANDING: AtomicU8 = AtomicU8::new(Standing::Unready as u8);
+/// A [`Standing`].
+static STANDING: AtomicU8 = AtomicU8::new(Standing::Unready as u8);
 /// The address of the TLS block of the thread that boots.
 static BOOTING: AtomicUsize = AtomicUsize::new(0);
 
@@ -109,7 +109,7 @@ fn prepare() -> Standing {
     let harness = visible(c"aclshim_harness");
     let standing = if harness != 0 && !is_own(harness) {
         Standing::Passive
-    } else if settings::settings().mode == settings::MODE_OFF {
+    } else if settings::settings().mode == settings::MODE_OFF || settings::settings().record == settings::RECORD_OFF {
         Standing::Off
     } else {
         Standing::Active

@@ -1,5 +1,6 @@
 //! The edge of our own cold paths: nothing that happens there may reach the host.
 
+use crate::thread;
 use core::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -44,8 +45,23 @@ pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
             libc::sigdelset(&mut all, signal);
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let outer = thread::current().held_back.replace(&raw const before);
         let answer = kept(work);
+        thread::current().held_back.set(outer);
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, core::ptr::null_mut());
         answer
     }
+}
+
+/// The signals that the host held back itself when [`undisturbed`] began.
+pub fn held_back() -> Option<libc::sigset_t> {
+    // SAFETY: NULL, or the set of the frame that we run in.
+    unsafe { thread::current().held_back.get().as_ref().copied() }
+}
+
+/// Sleeps a little, without being a cancellation point. The caller's errno is changed.
+pub fn pause(ns: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: ns };
+    // SAFETY: a value of ours.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }

@@ -247,6 +247,38 @@ impl Object {
         })
     }
 
+    /// The linker's fingerprint of the file; empty where it has none.
+    pub fn build_id(&self) -> &'static [u8] {
+        const BUILD_ID: u32 = 3;
+        let (headers, count) = self.headers;
+        for header in (0..count).map(|n| {
+            // SAFETY: so many headers belong to this object.
+            unsafe { &*headers.add(n) }
+        }) {
+            if header.p_type != libc::PT_NOTE {
+                continue;
+            }
+            let (mut at, end) =
+                (self.base + header.p_vaddr as usize, self.base + (header.p_vaddr + header.p_memsz) as usize);
+            // A note: lengths of name and contents, its kind, then both, each padded to four bytes.
+            while at + 12 <= end {
+                // SAFETY: within a loaded segment.
+                let [name, contents, kind] = unsafe { (at as *const [u32; 3]).read_unaligned() };
+                let begin = at + 12 + (name as usize).next_multiple_of(4);
+                let next = begin + (contents as usize).next_multiple_of(4);
+                if next > end {
+                    break;
+                }
+                if kind == BUILD_ID && name == 4 && contents <= 32 {
+                    // SAFETY: as above; who asks keeps the object loaded.
+                    return unsafe { core::slice::from_raw_parts(begin as *const u8, contents as usize) };
+                }
+                at = next;
+            }
+        }
+        &[]
+    }
+
     /// A number that tells this object from every other that is loaded now.
     pub fn identity(&self) -> usize {
         self.symbols as usize

@@ -1,25 +1,25 @@
 //! The C surface: one exported and a few private entries for each row of the function table.
 //!
-//! An entry is a stub in assembly in front of a body in Rust. The stub makes the caller's return
-//! address an argument of the body: it calls the body with the argument registers as they came,
-//! and what it has pushed, two words of which the second is that address, lies where the body's
-//! stack arguments begin, just before the caller's own. So the body takes every function's
+//! An entry is one jump through its gate ([`crate::target::Gate`]): to the real function, where calls
+//! are only forwarded, else to a stub in assembly in front of a body in Rust. The stub makes the
+//! caller's return address an argument of the body: it calls the body with the argument registers as
+//! they came, and what it has pushed, two words of which the second is that address, lies where the
+//! body's stack arguments begin, just before the caller's own. So the body takes every function's
 //! arguments as words: those in registers, the stub's two, those on the stack.
 //!
 //! (The body must not write to its stack arguments, though C lets it: the stub returns by that word.
-//! A compiler has no reason to, and none does.)
+//! A compiler has one reason to, a call that it turns into a jump; so none is the last thing in a body.)
 //!
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
-use crate::boot::{self, Standing};
-use crate::count::{self, Frame};
 use crate::names::COUNT;
-use crate::target::{self, PRIVATE};
+use crate::record::{Frame, Short, Words, stack};
+use crate::target::{self, Gate, Gates, PRIVATE};
 use aclshim_facts::Function;
-use aclshim_facts::abi::{aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
+use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
-use core::arch::naked_asm;
+use core::arch::{asm, naked_asm};
 use core::ffi::c_void;
 
 /// The start of a private entry.
@@ -32,89 +32,49 @@ impl Entry {
     }
 }
 
-/// An argument as it comes in a register or in a word of the stack; narrow ones leave the upper
-/// half undefined.
-trait Word {
-    fn from_word(word: usize) -> Self;
+/// An entry: one jump.
+#[cfg(target_arch = "x86_64")]
+macro_rules! entry {
+    ($function:expr, $slot:expr) => {
+        naked_asm!(
+            ".cfi_startproc", "endbr64", "jmp qword ptr [rip + {gates} + {offset}]", ".cfi_endproc",
+            gates = sym GATES, offset = const target::offset($function, $slot))
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! entry {
+    ($function:expr, $slot:expr) => {
+        naked_asm!(
+            ".cfi_startproc", "hint #34",
+            "adrp x16, {gates} + {offset}", "ldr x16, [x16, :lo12:{gates} + {offset}]", "br x16", ".cfi_endproc",
+            gates = sym GATES, offset = const target::offset($function, $slot))
+    };
 }
 
-impl Word for usize {
-    #[inline(always)]
-    fn from_word(word: usize) -> Self {
-        word
-    }
-}
-
-impl Word for i32 {
-    #[inline(always)]
-    fn from_word(word: usize) -> Self {
-        word as i32
-    }
-}
-
-impl Word for u32 {
-    #[inline(always)]
-    fn from_word(word: usize) -> Self {
-        word as u32
-    }
-}
-
-impl Word for aclrtMemcpyKind {
-    #[inline(always)]
-    fn from_word(word: usize) -> Self {
-        Self(word as i32)
-    }
-}
-
-impl<T> Word for *mut T {
-    #[inline(always)]
-    fn from_word(word: usize) -> Self {
-        word as *mut T
-    }
-}
-
-impl<T> Word for *const T {
-    #[inline(always)]
-    fn from_word(word: usize) -> Self {
-        word as *const T
-    }
-}
-
-/// The stub in front of `$body`. Where calls are only forwarded and the target is known, it jumps
-/// there and is gone.
+/// The stub in front of `$body`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! stub {
-    ($body:path, $function:expr, $slot:expr) => {
+    ($body:path) => {
         naked_asm!(
             ".cfi_startproc", "endbr64",
-            "cmp byte ptr [rip + {standing}], {off}", "jb 2f",
-            "mov rax, qword ptr [rip + {targets} + {offset}]", "test rax, rax", "jz 2f",
-            "jmp rax",
-            "2:", "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
+            "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
             "call {body}",
             "add rsp, 8", ".cfi_adjust_cfa_offset -8",
             "ret", ".cfi_endproc",
-            standing = sym boot::STANDING, off = const Standing::Off as u8,
-            targets = sym target::TARGETS, offset = const target::offset($function, $slot),
             body = sym $body)
     };
 }
 #[cfg(target_arch = "aarch64")]
 macro_rules! stub {
-    ($body:path, $function:expr, $slot:expr) => {
+    ($body:path) => {
         naked_asm!(
             ".cfi_startproc", "hint #34",
-            "adrp x16, {standing}", "ldrb w16, [x16, :lo12:{standing}]", "cmp w16, #{off}", "b.lo 2f",
-            "adrp x16, {targets} + {offset}", "ldr x16, [x16, :lo12:{targets} + {offset}]", "cbz x16, 2f",
-            "br x16",
-            "2:", "stp x29, x30, [sp, #-16]!",
+            "stp x29, x30, [sp, #-16]!",
             ".cfi_def_cfa_offset 16", ".cfi_offset x29, -16", ".cfi_offset x30, -8",
             "mov x29, sp",
             "bl {body}",
             "ldp x29, x30, [sp], #16", ".cfi_def_cfa_offset 0", ".cfi_restore x29", ".cfi_restore x30",
             "ret", ".cfi_endproc",
-            standing = sym boot::STANDING, off = const Standing::Off as u8,
-            targets = sym target::TARGETS, offset = const target::offset($function, $slot),
             body = sym $body)
     };
 }
@@ -146,35 +106,77 @@ macro_rules! with_words {
 macro_rules! entries {
     ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr;)*) => {
         /// What every entry does; `SLOT` is where its target stands.
-        #[allow(non_snake_case)]
+        #[allow(non_snake_case, clippy::too_many_arguments)]
         mod bodies {
             use super::*;
             $(
                 with_words!($name, caller, words, {
                     let mut words = words.into_iter();
-                    $(let $arg: $ty = Word::from_word(words.next().unwrap_or_default());)*
-                    let real = target::of(Function::$name, SLOT);
-                    // SAFETY: what a real library holds under this name has this signature, and
-                    // the stand-in for a missing one looks at no argument.
-                    let real: unsafe extern "C-unwind" fn($($ty),*) -> aclError = unsafe { core::mem::transmute(real) };
-                    if !count::is_on() {
-                        // SAFETY: the caller's promise, passed on unchanged.
-                        return unsafe { real($($arg),*) };
-                    }
-                    let mut frame = Frame::new();
-                    frame.begin(Function::$name, caller);
+                    $(let $arg: $ty = Word::from_word(words.next().unwrap_or_default() as u64);)*
+                    let gate = &GATES[Function::$name as usize][SLOT];
+                    let call: Call = $role;
+                    let short = Short::of(&call).filter(|short| short.fits(gate.detour()));
+                    let Some(frame) = short.and_then(|short| Frame::short(Function::$name, caller, short, gate.thread())) else {
+                        // SAFETY: the caller's promise, passed on unchanged. Something follows the call: ended by a
+                        // jump, it would lay its stack arguments where the stub has its own words.
+                        return unsafe {
+                            let code = long::$name($($arg,)* SLOT, caller);
+                            asm!("/* {0} */", in(reg) code as usize, options(nomem, nostack, preserves_flags));
+                            code
+                        };
+                    };
+                    type Real = unsafe extern "C-unwind" fn($($ty),*) -> aclError;
+                    // SAFETY: what a real library holds under this name has this signature; without a detour
+                    // there is one.
+                    let real = unsafe { core::mem::transmute::<usize, Real>(gate.target()) };
                     // SAFETY: the caller's promise, passed on unchanged.
                     let code = unsafe { real($($arg),*) };
-                    frame.end(Function::$name, code, || { let call: Call = $role; call.amount() });
+                    frame.end(code);
                     code
                 });
             )*
+            /// The same for calls that take more than one slot, or have anything else unusual about them. (The
+            /// arguments come first: they are in their registers already.)
+            mod long {
+                use super::*;
+                $(
+                    #[cold]
+                    #[inline(never)]
+                    pub(super) unsafe extern "C-unwind" fn $name($($arg: $ty,)* slot: usize, caller: usize) -> aclError {
+                        let real = target::of(Function::$name, slot);
+                        type Real = unsafe extern "C-unwind" fn($($ty),*) -> aclError;
+                        // SAFETY: what a real library holds under this name has this signature, and the
+                        // stand-in for a missing one looks at no argument.
+                        let real = unsafe { core::mem::transmute::<usize, Real>(real) };
+                        let call: Call = $role;
+                        let mut words: Words = [0; _];
+                        for (word, argument) in words.iter_mut().zip([$($arg.to_word()),*]) {
+                            *word = argument;
+                        }
+                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
+                        // SAFETY: the caller's promise, passed on unchanged.
+                        let code = unsafe { real($($arg),*) };
+                        // SAFETY: it has just returned.
+                        unsafe { frame.end_long(code, &call) };
+                        code
+                    }
+                )*
+            }
+            pub(super) mod watched {
+                use super::*;
+                $(
+                    #[unsafe(naked)]
+                    pub unsafe extern "C-unwind" fn $name<const SLOT: usize>() {
+                        stub!(super::$name::<SLOT>)
+                    }
+                )*
+            }
             pub(super) mod private {
                 use super::*;
                 $(
                     #[unsafe(naked)]
                     pub unsafe extern "C-unwind" fn $name<const SLOT: usize>() {
-                        stub!(super::$name::<SLOT>, Function::$name, SLOT)
+                        entry!(Function::$name, SLOT)
                     }
                 )*
             }
@@ -185,7 +187,7 @@ macro_rules! entries {
                     #[unsafe(naked)]
                     #[unsafe(no_mangle)]
                     unsafe extern "C-unwind" fn $name() {
-                        stub!(super::$name::<0>, Function::$name, 0)
+                        entry!(Function::$name, 0)
                     }
                 )*
             }
@@ -197,6 +199,15 @@ macro_rules! entries {
             Entry(bodies::private::$name::<2>),
             Entry(bodies::private::$name::<3>),
             Entry(bodies::private::$name::<4>),
+        ]),*];
+
+        /// What the entries go through, by function: the exported one first.
+        pub static GATES: [Gates; COUNT] = [$([
+            Gate::new(bodies::watched::$name::<0> as *const ()),
+            Gate::new(bodies::watched::$name::<1> as *const ()),
+            Gate::new(bodies::watched::$name::<2> as *const ()),
+            Gate::new(bodies::watched::$name::<3> as *const ()),
+            Gate::new(bodies::watched::$name::<4> as *const ()),
         ]),*];
 
         // Ten words are enough for every row.

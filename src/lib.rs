@@ -4,31 +4,38 @@
 //! 1. The program's call reaches one of our [`entry`] functions: the exported one if it was
 //!    linked or preloaded, a private one if the program asked [`libdl`]'s `dlsym` for it, and
 //!    either one if [`rebind`] had to redirect an object that was opened with RTLD_DEEPBIND.
-//! 2. The entry looks up its slot in [`target`]: the real function, found on the first call.
-//! 3. [`count`] adds the call to this thread's block in shared memory; [`thread`] tells from
-//!    the stack whether it came from inside another call.
+//! 2. The entry goes through its gate in [`target`], which knows the real function, found on the first call.
+//! 3. [`record`] writes the call into this thread's ring in shared memory ([`process`]), in flight, and
+//!    tells from the stack whether it came from inside another call.
 //! 4. The real function runs once, from a frame without clean-up code and outside every
 //!    `catch_unwind`: an exception, a longjmp or a thread's end passes through as if we were not there.
-//! 5. Its code goes back to the program, errno as the vendor left it.
+//! 5. The record gets code and duration ([`batch`]: and what the arrays held), and is done. The code goes
+//!    back to the program, errno as the vendor left it.
+//! 6. Beside all that the [`drain`], a thread of our own with a [`heap`] of its own, writes records to disk.
 //!
 //! Everything else ([`boot`], [`settings`], [`log`]) happens once, before or beside that.
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("aclshim is for Linux with glibc on x86-64 and aarch64, like the vendor's runtime");
 
+mod batch;
 mod boot;
-mod count;
+mod drain;
 mod edge;
 mod elf;
 mod entry;
 mod harness;
+mod heap;
+mod identity;
 mod libdl;
 mod log;
 mod lookup;
 mod maps;
 mod names;
 mod objects;
+mod process;
 mod rebind;
+mod record;
 mod scope;
 mod settings;
 mod target;

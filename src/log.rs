@@ -5,6 +5,7 @@
 
 use crate::boot::wait_until;
 use crate::settings::settings;
+use aclshim_facts::settings::{Setting, Value, bytes_text};
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -18,8 +19,12 @@ pub enum Event {
     Unavailable,
     /// A setting's value made no sense.
     Setting,
-    /// Calls are forwarded but cannot be counted.
+    /// Calls are forwarded but cannot be recorded.
     NotRecording,
+    /// So many of them were not recorded, said at the end.
+    NotRecorded,
+    /// No thread could be started, or it ended early: records stay in the ring.
+    NotDraining,
     /// A lookup was answered with the vendor's own function because all private entries are taken.
     Bypassed,
 }
@@ -45,6 +50,8 @@ impl Event {
             Event::Unavailable => "unavailable",
             Event::Setting => "setting",
             Event::NotRecording => "not-recording",
+            Event::NotRecorded => "not-recorded",
+            Event::NotDraining => "not-draining",
             Event::Bypassed => "bypassed",
         }
     }
@@ -120,6 +127,25 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
             append(path.as_c_str(), line.as_bytes());
         }
     });
+}
+
+/// Names a setting whose value made no sense, and what holds instead.
+pub fn nonsense(setting: &Setting) {
+    let name = setting.variable;
+    match setting.value {
+        Value::Choice(words) => {
+            line(Event::Setting, name, format_args!("{name} must be one of {words:?}; {:?} is in force", words[0]));
+        }
+        Value::Bytes(default, least, most) => {
+            let [default, least, most] = [default, least, most].map(bytes_text);
+            let must = format_args!("{name} must be from {}{} to {}{}", least.0, least.1, most.0, most.1);
+            line(Event::Setting, name, format_args!("{must}; {}{} is in force", default.0, default.1));
+        }
+        Value::Count(default, least, most) => {
+            line(Event::Setting, name, format_args!("{name} must be from {least} to {most}; {default} is in force"));
+        }
+        Value::Path(_) | Value::Text(_) => {}
+    }
 }
 
 fn append(path: &CStr, line: &[u8]) {

@@ -2,10 +2,14 @@
 //!
 //! `secure_getenv` only: in a program with raised privileges nobody's environment steers us.
 
-use aclshim_facts::settings::{DEEPBIND, DIR, MODE, REAL, RING_DIR, Setting};
+use aclshim_facts::settings::{
+    BATCH_ITEMS, BUDGET, CALLS, DEEPBIND, DIR, DRAIN, FILE, MODE, REAL, RECORD, RING_DIR, RING_SIZE, SEGMENT, SETTINGS,
+    Setting, Value, bytes_text,
+};
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
+use core::fmt;
 
 /// The room for a path.
 pub const PATH: usize = 4096;
@@ -14,8 +18,26 @@ pub const PATH: usize = 4096;
 pub struct Settings {
     /// Which word of [`MODE`].
     pub mode: usize,
+    /// Which word of [`RECORD`].
+    pub record: usize,
+    /// Which word of [`DRAIN`].
+    pub drain: usize,
+    /// Which word of [`CALLS`].
+    pub calls: usize,
     /// Which word of [`DEEPBIND`].
     pub deepbind: usize,
+    /// [`RING_SIZE`].
+    pub ring_size: u64,
+    /// [`BATCH_ITEMS`].
+    pub batch_items: u64,
+    /// [`SEGMENT`].
+    pub segment: u64,
+    /// [`BUDGET`].
+    pub budget: u64,
+    /// [`FILE`].
+    pub file: Text<128>,
+    /// The rank among the processes of a job.
+    pub rank: Text<16>,
     /// [`DIR`], absolute.
     pub dir: Text<PATH>,
     /// Whether files may be made in `dir`.
@@ -24,12 +46,16 @@ pub struct Settings {
     pub ring_dir: Text<PATH>,
     /// [`REAL`]; empty if not set.
     pub real: Text<PATH>,
-    /// Settings whose value made no sense.
-    pub nonsense: [Option<&'static Setting>; 2],
+    /// Settings whose value made no sense, as many as there are.
+    pub nonsense: [Option<&'static Setting>; 12],
 }
 
 /// `off` among the words of [`MODE`].
 pub const MODE_OFF: usize = 2;
+/// `off` among the words of [`RECORD`].
+pub const RECORD_OFF: usize = 3;
+/// `outside` among the words of [`DRAIN`]; from there on no thread of ours is started.
+pub const DRAIN_OUTSIDE: usize = 2;
 /// `fix` among the words of [`DEEPBIND`].
 pub const DEEPBIND_FIX: usize = 0;
 
@@ -37,20 +63,29 @@ struct Shared(UnsafeCell<Settings>);
 // SAFETY: written by the one thread that boots, before `boot` says that it is done; read after that.
 unsafe impl Sync for Shared {}
 
-static SETTINGS: Shared = Shared(UnsafeCell::new(Settings {
+static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     mode: 0,
+    record: 0,
+    drain: 0,
+    calls: 0,
     deepbind: 0,
+    ring_size: RING_SIZE.default_number(),
+    batch_items: BATCH_ITEMS.default_number(),
+    segment: SEGMENT.default_number(),
+    budget: BUDGET.default_number(),
+    file: Text::new(),
+    rank: Text::new(),
     dir: Text::new(),
     files: false,
     ring_dir: Text::new(),
     real: Text::new(),
-    nonsense: [None; 2],
+    nonsense: [None; 12],
 }));
 
 /// The settings. Before [`read`] they are the defaults without a directory: no file is made.
 pub fn settings() -> &'static Settings {
     // SAFETY: see `Shared`.
-    unsafe { &*SETTINGS.0.get() }
+    unsafe { &*IN_FORCE.0.get() }
 }
 
 /// Reads the environment.
@@ -59,22 +94,58 @@ pub fn settings() -> &'static Settings {
 /// Called once, by the thread that boots, before anybody else may call [`settings`].
 pub unsafe fn read() {
     // SAFETY: the caller's promise.
-    let settings = unsafe { &mut *SETTINGS.0.get() };
-    settings.mode = choice(&MODE, &mut settings.nonsense[0]);
-    settings.deepbind = choice(&DEEPBIND, &mut settings.nonsense[1]);
-    settings.ring_dir.push(variable(&RING_DIR).unwrap_or(b"/dev/shm"));
-    settings.real.push(variable(&REAL).unwrap_or_default());
-
-    let asked = variable(&DIR);
-    let relative = !asked.is_some_and(|dir| dir.starts_with(b"/"));
-    let mut here = [0u8; PATH];
-    // SAFETY: a buffer of ours with its length.
-    if relative && !unsafe { libc::getcwd(here.as_mut_ptr().cast(), here.len()) }.is_null() {
-        settings.dir.push(&here).push(b"/");
+    let settings = unsafe { &mut *IN_FORCE.0.get() };
+    let mut nonsense = settings.nonsense.iter_mut();
+    let mut refused = |setting| {
+        if let Some(place) = nonsense.next() {
+            *place = Some(setting);
+        }
+    };
+    for (setting, value) in [
+        (&MODE, &mut settings.mode),
+        (&RECORD, &mut settings.record),
+        (&DRAIN, &mut settings.drain),
+        (&CALLS, &mut settings.calls),
+        (&DEEPBIND, &mut settings.deepbind),
+    ] {
+        let Some(given) = variable(setting) else { continue };
+        match setting.choices().iter().position(|word| word.as_bytes() == given) {
+            Some(known) => *value = known,
+            None => refused(setting),
+        }
     }
-    settings.dir.push(asked.unwrap_or(b"aclshim-out"));
+    for (setting, value) in [
+        (&RING_SIZE, &mut settings.ring_size),
+        (&BATCH_ITEMS, &mut settings.batch_items),
+        (&SEGMENT, &mut settings.segment),
+        (&BUDGET, &mut settings.budget),
+    ] {
+        let Some(given) = variable(setting) else { continue };
+        match setting.number(given) {
+            Some(number) => *value = number,
+            None => refused(setting),
+        }
+    }
+    let Value::Text(pattern) = FILE.value else { return };
+    settings.file.push(variable(&FILE).unwrap_or(pattern.as_bytes()));
+    let ranks = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK_ID"];
+    settings.rank.push(ranks.into_iter().find_map(environment).unwrap_or(b"0"));
+    settings.real.push(variable(&REAL).unwrap_or_default());
+    // Absolute: the program may go elsewhere before its first copy.
+    push_absolute(&mut settings.ring_dir, variable(&RING_DIR).unwrap_or(b"/dev/shm"));
+    let asked = variable(&DIR);
+    push_absolute(&mut settings.dir, asked.unwrap_or(b"aclshim-out"));
     // A daemon that lives in `/` was not asked where to write: it gets no files.
     settings.files = !settings.dir.is_full() && (asked.is_some() || settings.dir.as_bytes() != b"//aclshim-out");
+}
+
+fn push_absolute(to: &mut Text<PATH>, path: &[u8]) {
+    let mut here = [0u8; PATH];
+    // SAFETY: a buffer of ours with its length.
+    if !path.starts_with(b"/") && !unsafe { libc::getcwd(here.as_mut_ptr().cast(), here.len()) }.is_null() {
+        to.push(&here).push(b"/");
+    }
+    to.push(path);
 }
 
 unsafe extern "C" {
@@ -98,11 +169,52 @@ fn variable(setting: &Setting) -> Option<&'static [u8]> {
     environment(setting.variable)
 }
 
-fn choice(setting: &'static Setting, nonsense: &mut Option<&'static Setting>) -> usize {
-    let Some(value) = variable(setting) else { return 0 };
-    let known = setting.choices().iter().position(|word| word.as_bytes() == value);
-    if known.is_none() {
-        *nonsense = Some(setting);
+impl Settings {
+    /// Slots of a ring.
+    pub fn slots(&self) -> u32 {
+        1 << (self.ring_size / 64).ilog2()
     }
-    known.unwrap_or(0)
+
+    /// The values in force, `NAME=value` a line.
+    pub fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        for setting in SETTINGS {
+            let of = |other: &Setting| core::ptr::eq(*setting, other);
+            let word = [
+                (&MODE, self.mode),
+                (&RECORD, self.record),
+                (&DRAIN, self.drain),
+                (&CALLS, self.calls),
+                (&DEEPBIND, self.deepbind),
+            ];
+            let number = [
+                (&RING_SIZE, u64::from(self.slots()) * 64),
+                (&BATCH_ITEMS, self.batch_items),
+                (&SEGMENT, self.segment),
+                (&BUDGET, self.budget),
+            ];
+            write!(out, "{}=", setting.variable)?;
+            if let Some((_, word)) = word.into_iter().find(|(other, _)| of(other)) {
+                out.write_str(setting.choices()[word])?;
+            } else if let Some((_, number)) = number.into_iter().find(|(other, _)| of(other)) {
+                let (number, unit) = match setting.value {
+                    Value::Bytes(..) => bytes_text(number),
+                    _ => (number, ""),
+                };
+                write!(out, "{number}{unit}")?;
+            } else {
+                let text: &[(&Setting, &[u8])] = &[
+                    (&DIR, self.dir.as_bytes()),
+                    (&RING_DIR, self.ring_dir.as_bytes()),
+                    (&REAL, self.real.as_bytes()),
+                    (&FILE, self.file.as_bytes()),
+                ];
+                let found = text.iter().find(|(other, _)| of(other)).map_or(&b""[..], |(_, text)| text);
+                for chunk in found.utf8_chunks() {
+                    out.write_str(chunk.valid())?;
+                }
+            }
+            out.write_str("\n")?;
+        }
+        Ok(())
+    }
 }

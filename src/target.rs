@@ -5,43 +5,109 @@
 
 use crate::boot::{self, Standing, glance, is_own, standing};
 use crate::elf::Object;
-use crate::entry::ENTRIES;
+use crate::entry::{ENTRIES, GATES};
 use crate::log::{self, Event, Once};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{environment, settings};
+use crate::thread::{self, Thread};
 use crate::{edge, libdl, objects, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+use aclshim_trace::clock;
+use aclshim_trace::layout::Clock;
 use aclshim_trace::text::Text;
 use core::ffi::{CStr, c_void};
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 
 /// How many private entries a function has: so many different libraries can be told apart.
 pub const PRIVATE: usize = 4;
 
-/// The real function behind each entry, or 0; read by the stubs in `entry`.
-pub static TARGETS: [[AtomicUsize; 1 + PRIVATE]; COUNT] =
-    [const { [const { AtomicUsize::new(0) }; 1 + PRIVATE] }; COUNT];
+/// What an entry goes through. The entry jumps to `via`; all lies in one cache line.
+#[repr(C, align(32))]
+pub struct Gate {
+    /// Our own code, or the target itself where calls are only forwarded.
+    via: AtomicPtr<()>,
+    /// The real function, or 0.
+    target: AtomicUsize,
+    /// Not 0 while a call must not take the short way: the target is not known, or the clock is a slow one.
+    detour: AtomicUsize,
+    /// Where a thread's block lies, from its thread pointer: here, because the loader's own place for it would be
+    /// one more cache line.
+    thread: AtomicIsize,
+}
 
-/// Where the target of an entry stands in [`TARGETS`], in bytes.
+/// The gates of one function: that of its export and those of its private entries.
+pub type Gates = [Gate; 1 + PRIVATE];
+
+impl Gate {
+    /// The gate of an entry whose code goes on at `watched`.
+    pub const fn new(watched: *const ()) -> Self {
+        Self {
+            via: AtomicPtr::new(watched.cast_mut()),
+            target: AtomicUsize::new(0),
+            detour: AtomicUsize::new(1),
+            thread: AtomicIsize::new(0),
+        }
+    }
+
+    /// The calling thread's block; only where there is no [`detour`](Self::detour).
+    #[inline(always)]
+    pub fn thread(&self) -> &'static Thread {
+        thread::at(self.thread.load(Ordering::Relaxed))
+    }
+
+    /// Whether a call must not take the short way; a word, so that it can be added to other reasons.
+    #[inline(always)]
+    pub fn detour(&self) -> usize {
+        self.detour.load(Ordering::Acquire)
+    }
+
+    /// The real function; 0 only where there is a [`detour`](Self::detour).
+    #[inline(always)]
+    pub fn target(&self) -> usize {
+        self.target.load(Ordering::Relaxed)
+    }
+
+    /// Where it leads, as far as that is known.
+    fn known(&self) -> Option<usize> {
+        Some(self.target.load(Ordering::Acquire)).filter(|&target| target != 0)
+    }
+
+    fn lead_to(&self, target: usize) {
+        self.target.store(target, Ordering::Release);
+        self.open();
+    }
+
+    /// Takes what is not needed out of the way: our own code where calls are only forwarded, the detour where the
+    /// clock is a fast one.
+    fn open(&self) {
+        let Some(target) = self.known() else { return };
+        match glance() {
+            Standing::Off | Standing::Passive => self.via.store(target as *mut (), Ordering::Release),
+            _ if clock::choose() == Clock::Counter => {
+                self.thread.store(thread::offset(), Ordering::Relaxed);
+                self.detour.store(0, Ordering::Release);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where the gate of an entry stands in [`GATES`], in bytes.
 pub const fn offset(function: Function, slot: usize) -> usize {
-    (function as usize * (1 + PRIVATE) + slot) * size_of::<usize>()
+    (function as usize * (1 + PRIVATE) + slot) * size_of::<Gate>()
 }
 
 /// The real function behind an entry; never 0.
-#[inline(always)]
 pub fn of(function: Function, slot: usize) -> usize {
-    match TARGETS[function as usize][slot].load(Ordering::Acquire) {
-        0 => resolve(function),
-        known => known,
-    }
+    known(function as usize, slot).unwrap_or_else(|| resolve(function))
 }
 
 /// The real function behind an entry as far as it is known.
 pub fn known(function: usize, slot: usize) -> Option<usize> {
-    Some(TARGETS[function][slot].load(Ordering::Acquire)).filter(|&target| target != 0)
+    GATES[function][slot].known()
 }
 
 /// What a call answers that nobody can serve.
@@ -98,7 +164,7 @@ fn find_quietly(function: usize) -> Option<usize> {
 /// Makes `target` the next in line for good.
 pub fn keep(function: usize, target: usize) {
     pin(target);
-    TARGETS[function][0].store(target, Ordering::Release);
+    GATES[function][0].lead_to(target);
 }
 
 fn say_unavailable(function: usize) {
@@ -231,6 +297,7 @@ pub fn pin(target: usize) {
         vendor::learn_holder(target);
         // SAFETY: the loader's own name of a loaded object.
         unsafe { libc::dlopen(file, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
+        vendor::learn_library(file, target);
     }
 }
 
@@ -252,10 +319,13 @@ pub fn entry_for(function: usize, target: usize) -> Option<usize> {
     if let Some(export) = export_for(function, target) {
         return Some(export);
     }
-    let slots = &TARGETS[function][1..];
-    let slot = slots.iter().position(|slot| {
-        slot.compare_exchange(0, target, Ordering::AcqRel, Ordering::Acquire).is_ok()
-            || slot.load(Ordering::Acquire) == target
+    let slot = GATES[function][1..].iter().position(|gate| {
+        let taken = gate.target.compare_exchange(0, target, Ordering::AcqRel, Ordering::Acquire);
+        let leads_there = taken.is_ok() || taken == Err(target);
+        if leads_there {
+            gate.open();
+        }
+        leads_there
     });
     slot.map(|slot| ENTRIES[function][slot].address())
 }

@@ -7,8 +7,9 @@
 use crate::boot::is_own;
 use crate::elf::Object;
 use crate::objects;
+use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Start and end of each; what finds no room is taken for the host.
 static SPANS: [[AtomicUsize; 2]; 8] = [const { [const { AtomicUsize::new(0) }; 2] }; 8];
@@ -51,4 +52,76 @@ pub fn learn_holder(address: usize) {
         }
         _ => ControlFlow::Continue(()),
     });
+}
+
+/// The path of the first library that was pinned, and where its build id lies.
+static PATH: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+static BUILD_ID: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Its functions that tell the product and the version, where it has them.
+static QUESTIONS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Asks the real library for the product and the CANN version, and tells each to `told`. Not on a thread of
+/// the host's: the second reads files.
+pub fn ask(mut told: impl FnMut(Question, &CStr)) {
+    let [product, version] = QUESTIONS.each_ref().map(|place| place.load(Ordering::Relaxed));
+    // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
+    // 128 bytes long.
+    unsafe {
+        if product != 0 {
+            let ask: extern "C" fn() -> *const c_char = core::mem::transmute(product);
+            let name = ask();
+            if !name.is_null() {
+                told(Question::Product, CStr::from_ptr(name));
+            }
+        }
+        if version != 0 {
+            let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = core::mem::transmute(version);
+            let mut text = [0u8; 256];
+            if ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
+                && let Ok(text) = CStr::from_bytes_until_nul(&text)
+            {
+                told(Question::Version, text);
+            }
+        }
+    }
+}
+
+/// What can be asked.
+#[derive(Clone, Copy)]
+pub enum Question {
+    /// The product's name.
+    Product,
+    /// The CANN version.
+    Version,
+}
+
+/// Remembers who holds `target`: the library at `path`, which is pinned.
+pub fn learn_library(path: *const c_char, target: usize) {
+    if !PATH.load(Ordering::Acquire).is_null() {
+        return;
+    }
+    objects::each(|_, object| match object() {
+        Some(object) if object.span.holds(target) => {
+            let id = object.build_id();
+            BUILD_ID[0].store(id.as_ptr() as usize, Ordering::Relaxed);
+            BUILD_ID[1].store(id.len(), Ordering::Relaxed);
+            for (place, name) in QUESTIONS.iter().zip([c"aclrtGetSocName", c"aclsysGetVersionStr"]) {
+                place.store(object.defined(name).unwrap_or(0), Ordering::Relaxed);
+            }
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    PATH.store(path.cast_mut(), Ordering::Release);
+}
+
+/// The path and the build id of the real library, if one was pinned.
+pub fn library() -> Option<(&'static CStr, &'static [u8])> {
+    let path = PATH.load(Ordering::Acquire);
+    let [at, length] = BUILD_ID.each_ref().map(|word| word.load(Ordering::Relaxed));
+    // SAFETY: the loader's name of a pinned library, and a part of it.
+    let id = if at == 0 { &[] } else { unsafe { core::slice::from_raw_parts(at as *const u8, length) } };
+    // SAFETY: as above.
+    (!path.is_null()).then(|| (unsafe { CStr::from_ptr(path) }, id))
 }

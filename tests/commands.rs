@@ -85,7 +85,7 @@ fn stat_of_a_file_that_is_not_ours_names_it_and_says_why() {
     let output = aclshim().arg("stat").arg(&file).output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("junk.ring: not an aclshim count file"), "{said}");
+    assert!(said.contains("junk.ring: not an aclshim file"), "{said}");
 }
 
 #[test]

@@ -34,4 +34,6 @@ fn the_pages_are_the_ones_that_the_tables_make() {
     for (name, text) in aclshim_facts::documents::pages() {
         is_fresh(&format!("docs/{name}"), &text);
     }
+    is_fresh("docs/trace-format.md", &aclshim_trace::documents::trace_format_page());
+    is_fresh("docs/log-schema.md", &aclshim_collect::schema::log_schema_page());
 }

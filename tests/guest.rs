@@ -47,6 +47,15 @@ fn counted_exactly(output: &Output) {
     assert_eq!(sums, [own(output), 0, 0, 0], "calls, nested, not recorded, in flight");
 }
 
+/// Every call the program made is recorded or counted as not recorded: it calls faster than anybody writes.
+#[track_caller]
+fn balanced(output: &Output) {
+    let stat = output.stat();
+    let [calls, missed, nested, open] = ["calls", "not_recorded", "nested", "in_flight"].map(|key| stat.total(key));
+    assert_eq!((calls + missed, nested, open), (own(output), 0, 0), "{calls} calls, {missed} not recorded");
+    assert!(calls >= stat.total("processes"), "{calls} of {} calls", own(output));
+}
+
 /// The log's lines about an event: their subjects.
 fn logged(output: &Output, event: &str) -> Vec<String> {
     let lines = output.log().into_iter().filter(|line| line["event"] == event);
@@ -250,22 +259,17 @@ fn lookups_beside_a_thread_that_opens_and_closes_libraries_never_hang() {
 // ---- fork, clone, exec ----
 
 #[test]
-fn children_of_a_threaded_process_count_under_their_own_pid_and_nothing_is_lost() {
+fn children_of_a_threaded_process_record_for_themselves_and_nothing_is_lost() {
     let output = same_and_well(&host("hosts/guest_fork.c"), |run| run.arg("warm").arg(plain_library()));
-    counted_exactly(&output);
+    balanced(&output);
     assert_eq!(output.stat().total("processes"), 201);
-    let pids = rings(&output.scratch).into_iter().map(|path| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.split('-').nth(1).unwrap().to_owned()
-    });
-    assert_eq!(pids.collect::<std::collections::BTreeSet<_>>().len(), 201);
     fs::remove_dir_all(&output.scratch).unwrap();
 }
 
 #[test]
 fn a_child_whose_first_call_comes_after_a_fork_amid_dlopen_does_not_hang() {
     let output = same_and_well(&host("hosts/guest_fork.c"), |run| run.arg("cold").arg(plain_library()));
-    counted_exactly(&output);
+    balanced(&output);
     assert_eq!(output.stat().total("processes"), 200);
     fs::remove_dir_all(&output.scratch).unwrap();
 }
@@ -356,7 +360,6 @@ fn calls_in_a_signal_handler_are_all_counted() {
         let stat = output.stat();
         let counted = ["calls", "nested", "not_recorded"].map(|key| stat.total(key));
         assert_eq!(counted.iter().sum::<u64>(), own(&output), "{how}: {counted:?}");
-        assert!(counted[2] == 0 || how == "cold", "{how}: {counted:?}");
         assert_eq!(stat.total("in_flight"), 0, "{how}");
     }
 }
@@ -367,7 +370,8 @@ fn a_signal_handler_that_calls_between_any_two_instructions_of_a_call_loses_noth
     for stack in ["here", "stack"] {
         // Between all of them, and further apart, so that different ones of the first call are met while it is cold.
         for every in ["1", "7", "211", "499", "1009", "2003", "3989", "7919"] {
-            let run = Run::new(&program).sim().shim().arg(stack).arg(every);
+            // Without a thread of ours, which would be started with the processor's trap flag set.
+            let run = Run::new(&program).sim().shim().arg(stack).arg(every).env("ACLSHIM_DRAIN", "off");
             let output = run.env("ASCENDCL_SIM_FAULT", "fail=5@aclrtMemset:*").run().ok();
             assert_eq!(output.stdout, "0 wrong\n", "{stack} {every}");
             let stat = output.stat();
@@ -399,7 +403,7 @@ fn calls_from_static_and_thread_local_objects_are_counted() {
 }
 
 #[test]
-fn ten_thousand_short_threads_are_counted_in_one_file_that_does_not_grow() {
+fn ten_thousand_short_threads_are_counted_in_one_file_of_four_mib_at_most() {
     let program = host("hosts/guest_threads.c");
     let size = |output: &Output| {
         let [file] = &rings(&output.scratch)[..] else { panic!("one file") };
@@ -408,7 +412,7 @@ fn ten_thousand_short_threads_are_counted_in_one_file_that_does_not_grow() {
     let one = same_and_well(&program, |run| run.arg("short").arg("1"));
     let many = same_and_well(&program, |run| run.arg("short").arg("10000"));
     counted_exactly(&many);
-    assert_eq!(size(&many), size(&one));
+    assert!(size(&many) <= size(&one).max(4 << 20), "{} for one, {} for many", size(&one), size(&many));
 }
 
 #[test]
@@ -565,10 +569,24 @@ fn a_process_that_never_copies_gets_no_file_no_thread_and_no_output() {
 #[test]
 fn descriptors_and_threads_are_the_hosts_own_after_copies_too() {
     let program = host("hosts/guest_idle.c");
-    counted_exactly(&same_and_well(&program, |run| run.arg("copies")));
-    let output = same_and_well(&program, |run| run.arg("closes"));
-    counted_exactly(&output);
-    assert_eq!(fs::read_to_string(output.scratch.join("mine")).unwrap(), "my own");
+    for who in ["off", "outside"] {
+        counted_exactly(&same_and_well(&program, |run| run.arg("copies").env("ACLSHIM_DRAIN", who)));
+    }
+    // With a drain inside there are up to two threads of ours; everything else is as without the shim.
+    let parted = |output: &Output| -> (Vec<String>, Vec<String>) {
+        output.stdout.lines().map(str::to_owned).partition(|line| line.starts_with("threads"))
+    };
+    for how in ["copies", "closes"] {
+        let without = Run::new(&program).sim().arg(how).run().ok();
+        let with = Run::new(&program).sim().shim().arg(how).run().ok();
+        let ((plain, rest), (ours, same)) = (parted(&without), parted(&with));
+        assert_eq!((plain.as_slice(), &rest), (&["threads 1".to_owned()][..], &same), "{how}");
+        assert!(ours == ["threads 2"] || ours == ["threads 3"], "{how}: {ours:?}");
+        counted_exactly(&with);
+        if how == "closes" {
+            assert_eq!(fs::read_to_string(with.scratch.join("mine")).unwrap(), "my own");
+        }
+    }
 }
 
 #[test]

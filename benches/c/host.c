@@ -1,64 +1,68 @@
 /*
  * The host: calls aclrtMemcpyAsync and prints what a call cost, one "key number" a line.
  *
- *   host warm CPU WARM_MS BURST_US BURSTS   first_call_ns, then ns a call of each burst, then rss_kib
- *   host cold CPU GROUPS                    cold_ns of each group: a call after 4 MiB of other memory were touched
- *   host threads COUNT MS                   calls_per_s of all threads together
- *   host calls COUNT                        nothing: so many calls, for a tool that counts instructions
+ *   host warm CPU WARM_MS BURST_US BURSTS    first_call_ns, then ns a call of each burst, rss_kib, made: all its calls
+ *   host cold CPU GROUPS                     cold_ns of each group: a call after 4 MiB of other memory were touched
+ *   host batch CPU WARM_MS BURST_US BURSTS   batch_ns of each burst: a batch of 1,000 items
+ *   host threads COUNT MS                    calls_per_s of all threads together
+ *   host alive COUNT                         rss_more_kib: what each of so many more threads keeps resident
+ *   host brief COUNT                         ring_kib: what so many threads, one after the other, leave in ACLSHIM_RING_DIR
+ *   host paced COUNT CALLS_A_MS MS           made: calls of all threads; late_us: how far a thread fell behind
+ *   host calls COUNT                         nothing: so many calls, for a tool that counts instructions
  */
 #define _GNU_SOURCE
-#include "acl/acl.h"
-#include "ticks.h"
+#include "host.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static char from[4096], to[4096];
+char from[4096], to[4096];
 
-static inline aclError copy(void)
+void must(int held, const char *what)
 {
-    return aclrtMemcpyAsync(to, sizeof to, from, sizeof from, ACL_MEMCPY_HOST_TO_DEVICE, (aclrtStream)from);
+    if (!held) {
+        fprintf(stderr, "host: %s\n", what);
+        exit(1);
+    }
 }
 
-static uint64_t now_ns(void)
+uint64_t now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The time of so many calls. */
-static uint64_t run(uint64_t calls)
+static _Thread_local uint64_t made;
+
+uint64_t run(uint64_t calls)
 {
     uint64_t begin = now_ns();
     for (uint64_t call = 0; call < calls; call++) {
         if (copy() != 0) {
-            fputs("host: a call failed\n", stderr);
-            exit(1);
+            must(0, "a call failed");
         }
     }
-    return now_ns() - begin;
+    uint64_t spent = now_ns() - begin;
+    made += calls;
+    return spent;
 }
 
-/* Calls for `warm_ms`; returns how many calls fill `span_ns`. */
-static uint64_t warm_up(uint64_t warm_ms, uint64_t span_ns)
+uint64_t warm_up(runner *make, uint64_t group, uint64_t warm_ms, uint64_t span_ns)
 {
     uint64_t spent = 0, calls = 0;
     do {
-        spent += run(64);
-        calls += 64;
+        spent += make(group);
+        calls += group;
     } while (spent < warm_ms * 1000000u);
     uint64_t fill = (uint64_t)((double)span_ns * (double)calls / (double)spent);
     return fill < 16 ? 16 : fill;
 }
 
-/* Pins the calling thread to the `which`th of the processors that we may use. Threads that a preloaded library
- * has started before stay free. */
-static void pin(unsigned which)
+void pin(unsigned which)
 {
     cpu_set_t may, one;
     if (sched_getaffinity(0, sizeof may, &may) != 0) {
@@ -75,8 +79,8 @@ static void pin(unsigned which)
     }
 }
 
-/* What is resident, exactly; the number in /proc/self/status is kept in batches. */
-static long rss_kib(void)
+/* Exactly; the number in /proc/self/status is kept in batches. */
+long rss_kib(void)
 {
     char line[256];
     long kib = 0;
@@ -93,11 +97,12 @@ static void warm(unsigned cpu, uint64_t warm_ms, uint64_t burst_us, uint64_t bur
 {
     printf("first_call_ns %llu\n", (unsigned long long)run(1));
     pin(cpu);
-    uint64_t calls = warm_up(warm_ms, burst_us * 1000u);
+    uint64_t calls = warm_up(run, 64, warm_ms, burst_us * 1000u);
     for (uint64_t burst = 0; burst < bursts; burst++) {
         printf("ns %.4f\n", (double)run(calls) / (double)calls);
     }
     printf("rss_kib %ld\n", rss_kib());
+    printf("made %llu\n", (unsigned long long)made);
 }
 
 static int by_value(const void *left, const void *right)
@@ -148,12 +153,10 @@ static void cold(unsigned cpu, size_t groups)
 {
     char *memory = calloc(1, DISTURBED);
     double *spent = calloc(groups, sizeof *spent);
-    if (!memory || !spent) {
-        exit(1);
-    }
+    must(memory && spent, "no memory");
     run(1);
     pin(cpu);
-    warm_up(1, 1);
+    warm_up(run, 64, 1, 1);
     uint64_t ticks_then = ticks(), ns_then = now_ns();
     for (size_t group = 0; group < groups; group++) {
         spent[group] = cold_call(memory);
@@ -162,44 +165,6 @@ static void cold(unsigned cpu, size_t groups)
     for (size_t group = 0; group < groups; group++) {
         printf("cold_ns %.3f\n", spent[group] * ns_a_tick);
     }
-}
-
-struct worker {
-    pthread_t thread;
-    unsigned number;
-    uint64_t span_ns;
-    pthread_barrier_t *start;
-    double rate;
-};
-
-static void *work(void *argument)
-{
-    struct worker *worker = argument;
-    run(1);
-    pin(worker->number);
-    uint64_t calls = warm_up(2, worker->span_ns);
-    pthread_barrier_wait(worker->start);
-    worker->rate = (double)calls * 1e9 / (double)run(calls);
-    return NULL;
-}
-
-static void threads(unsigned count, uint64_t ms)
-{
-    struct worker *workers = calloc(count, sizeof *workers);
-    pthread_barrier_t start;
-    pthread_barrier_init(&start, NULL, count);
-    for (unsigned at = 0; workers && at < count; at++) {
-        workers[at] = (struct worker){.number = at, .span_ns = ms * 1000000u, .start = &start};
-        if (pthread_create(&workers[at].thread, NULL, work, &workers[at]) != 0) {
-            exit(1);
-        }
-    }
-    double rate = 0;
-    for (unsigned at = 0; workers && at < count; at++) {
-        pthread_join(workers[at].thread, NULL);
-        rate += workers[at].rate;
-    }
-    printf("calls_per_s %.0f\n", rate);
 }
 
 int main(int argc, char **argv)
@@ -213,12 +178,20 @@ int main(int argc, char **argv)
         warm((unsigned)of[0], of[1], of[2], of[3]);
     } else if (strcmp(what, "cold") == 0) {
         cold((unsigned)of[0], of[1]);
+    } else if (strcmp(what, "batch") == 0) {
+        batch((unsigned)of[0], of[1], of[2], of[3]);
     } else if (strcmp(what, "threads") == 0) {
         threads((unsigned)of[0], of[1]);
+    } else if (strcmp(what, "alive") == 0) {
+        alive((unsigned)of[0]);
+    } else if (strcmp(what, "brief") == 0) {
+        brief((unsigned)of[0]);
+    } else if (strcmp(what, "paced") == 0) {
+        paced((unsigned)of[0], of[1], of[2]);
     } else if (strcmp(what, "calls") == 0) {
         run(of[0]);
     } else {
-        fputs("host: warm, cold, threads or calls\n", stderr);
+        fputs("host: warm, cold, batch, threads, alive, brief, paced or calls\n", stderr);
         return 2;
     }
     return 0;

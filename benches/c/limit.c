@@ -2,7 +2,8 @@
  * The limit: a bare recorder that nothing complete can beat by much.
  *
  * Every call gets one 64-byte slot in its thread's ring, a mapped file on tmpfs: all arguments,
- * the return code, begin and duration in ticks. The oldest slot is overwritten ("flight").
+ * the return code, begin and duration in ticks. The ring has as many slots as the shim's has by
+ * default, so both keep the same memory warm. The oldest slot is overwritten ("flight").
  * It keeps what a recorder must keep (a signal handler may claim in between, a kill may come
  * anywhere and leaves no torn record that looks whole) and has nothing else: no checks, no
  * nesting, no fork, no drain, no second way of binding.

@@ -2,16 +2,24 @@
 //!
 //! A preload is a matter of a whole process, so every figure comes from a short-lived child of its
 //! own ([`host`]); and because a shared machine is never quiet, the variants take turns in many short
-//! rounds ([`rounds`]), of which minima and medians count. What is compared is a row in [`variant`].
+//! rounds ([`rounds`]), of which minima and medians count. What is compared is a row in [`variant`],
+//! what is aimed at a row in [`goal`]; a goal that is missed is said, and is no failure of the run.
 
+mod balance;
 mod callgrind;
+mod compiler;
 mod figure;
+mod goal;
 mod host;
+mod leaves;
+mod measured;
+mod preload;
 mod progress;
 mod report;
 mod rounds;
 mod sample;
 mod scratch;
+mod session;
 mod variant;
 
 use anyhow::{Context, Result, bail};
@@ -46,14 +54,15 @@ fn main() -> Result<()> {
     let Arguments { rounds, out } = arguments()?;
     let scratch = scratch::Scratch::new()?;
     let out = out.unwrap_or_else(|| scratch.bench.join("bench.json"));
-    let variants = variant::available(&scratch)?;
+    let variants = preload::available(&scratch)?;
 
     let mut measured = rounds::measure(&variants, &scratch, rounds)?;
-    callgrind::count(&variants, &scratch, &mut measured)?;
+    let paced = rounds::paced(&variants, &scratch, rounds)?;
+    callgrind::count(&variants, &scratch, &mut measured);
 
-    let report = report::Report { variants: &variants, measured: &measured, rounds };
+    let report = report::Report { variants: &variants, measured: &measured, paced, rounds };
     std::fs::write(&out, report.json()).with_context(|| format!("{} cannot be written", out.display()))?;
-    print!("{}", report.table());
+    print!("{}\n{}", report.table(), report.goals());
     println!("\n{}", out.display());
     Ok(())
 }

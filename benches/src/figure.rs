@@ -1,6 +1,6 @@
 //! What is said of a variant: one row a figure.
 
-use crate::rounds::Measured;
+use crate::measured::Measured;
 use crate::sample::Samples;
 use std::ptr;
 
@@ -21,46 +21,74 @@ pub type Figure = fn(&Case) -> Option<f64>;
 pub const KEYS: &[(&str, Figure)] = &[
     ("ns", ns),
     ("median_ns", median_ns),
+    ("sustained_ns", |case| case.of.sustained_ns.min()),
+    ("sustained_median_ns", |case| case.of.sustained_ns.median()),
     ("cold_ns", |case| case.of.cold_ns.min()),
     ("cold_median_ns", |case| case.of.cold_ns.median()),
+    ("batch_1000_ns_per_item", batch_ns_per_item),
     ("instructions", |case| case.of.instructions),
+    ("thread_gain", thread_gain),
+    ("recorded_share", |case| case.of.share.median()),
     ("startup_us", startup_us),
     ("startup_median_us", |case| case.over(|of| of.true_us.median())),
     ("first_call_us", first_call_us),
     ("first_call_median_us", |case| Some(case.of.first_call_ns.median()? / 1e3)),
     ("rss_kib", rss_kib),
+    ("rss_per_thread_kib", rss_per_thread_kib),
+    ("ring_file_kib_10000_threads", |case| case.of.ring_kib.max()),
 ];
 
 /// A column: two lines of heading, digits behind the point, the figure.
 pub type Column = ([&'static str; 2], usize, Figure);
 
-/// The columns of the table. "+" is over a direct call; "x limit" compares what is added.
-pub const COLUMNS: &[Column] = &[
+/// What a call costs. "+" is over a direct call; "x limit" compares what is added.
+pub const OF_A_CALL: &[Column] = &[
     (["", "ns"], 1, ns),
     (["", "median"], 1, median_ns),
-    (["", "+ns"], 1, |case| case.over(|of| of.ns.min())),
-    (["x", "direct"], 1, |case| Some(case.of.ns.min()? / case.direct.ns.min()?)),
-    (["x", "limit"], 2, |case| case.times_limit(|of| of.ns.min())),
-    (["cold", "+ns"], 1, |case| case.over(|of| of.cold_ns.min())),
-    (["cold", "x limit"], 2, |case| case.times_limit(|of| of.cold_ns.min())),
-    (["+instr.", "a call"], 0, |case| case.over(|of| of.instructions)),
+    (["", "+ns"], 1, |case| case.over(NS)),
+    (["x", "limit"], 2, |case| case.times_limit(NS)),
+    (["sustained", "+ns"], 1, |case| case.over(SUSTAINED_NS)),
+    (["sustained", "x limit"], 2, |case| case.times_limit(SUSTAINED_NS)),
+    (["sustained", "% kept"], 1, |case| Some(case.of.share.median()? * 100.0)),
+    (["cold", "+ns"], 1, |case| case.over(COLD_NS)),
+    (["cold", "x limit"], 2, |case| case.times_limit(COLD_NS)),
+    (["batch", "ns/item"], 2, batch_ns_per_item),
+    (["+instr.", "a call"], 0, |case| case.over(INSTRUCTIONS)),
+];
+
+/// What a process pays once, for each thread, and gets from a second thread.
+pub const OF_A_PROCESS: &[Column] = &[
     (["startup", "+us"], 0, startup_us),
     (["first", "call us"], 1, first_call_us),
     (["RSS", "+KiB"], 0, rss_kib),
+    (["a thread", "+KiB"], 0, rss_per_thread_kib),
     (["M calls/s", "1 thread"], 1, |case| Some(case.of.calls_per_s[0].max()? / 1e6)),
     (["M calls/s", "2 threads"], 1, |case| Some(case.of.calls_per_s[1].max()? / 1e6)),
+    (["gain of", "a second"], 2, thread_gain),
 ];
+
+/// A part of what was measured.
+pub type Part = fn(&Measured) -> Option<f64>;
+
+/// Warm, the least.
+pub const NS: Part = |of| of.ns.min();
+/// Under a sustained load, the least.
+pub const SUSTAINED_NS: Part = |of| of.sustained_ns.min();
+/// Cold, the least.
+pub const COLD_NS: Part = |of| of.cold_ns.min();
+/// Of a call.
+pub const INSTRUCTIONS: Part = |of| of.instructions;
 
 impl Case<'_> {
     /// What the variant adds to `direct`; `direct` itself adds nothing to itself.
-    fn over(&self, figure: fn(&Measured) -> Option<f64>) -> Option<f64> {
-        if ptr::eq(self.of, self.direct) { None } else { Some(figure(self.of)? - figure(self.direct)?) }
+    pub fn over(&self, part: Part) -> Option<f64> {
+        if ptr::eq(self.of, self.direct) { None } else { Some(part(self.of)? - part(self.direct)?) }
     }
 
     /// The same as a multiple of what the limit adds.
-    fn times_limit(&self, figure: fn(&Measured) -> Option<f64>) -> Option<f64> {
+    pub fn times_limit(&self, part: Part) -> Option<f64> {
         let limit = Case { of: self.limit?, ..*self };
-        Some(self.over(figure)? / limit.over(figure)?)
+        Some(self.over(part)? / limit.over(part)?)
     }
 
     /// Calls a second, with one thread and with two.
@@ -78,14 +106,31 @@ fn median_ns(case: &Case) -> Option<f64> {
     case.of.ns.median()
 }
 
-fn startup_us(case: &Case) -> Option<f64> {
+/// What an item of a batch adds.
+pub fn batch_ns_per_item(case: &Case) -> Option<f64> {
+    Some(case.over(|of| of.batch_ns.min())? / 1000.0)
+}
+
+/// What the preload adds to `/bin/true`.
+pub fn startup_us(case: &Case) -> Option<f64> {
     case.over(|of| of.true_us.min())
 }
 
-fn first_call_us(case: &Case) -> Option<f64> {
+/// The first call of a process.
+pub fn first_call_us(case: &Case) -> Option<f64> {
     Some(case.of.first_call_ns.min()? / 1e3)
 }
 
-fn rss_kib(case: &Case) -> Option<f64> {
+fn thread_gain(case: &Case) -> Option<f64> {
+    case.of.thread_gain.median()
+}
+
+/// What one thread's calls keep resident.
+pub fn rss_kib(case: &Case) -> Option<f64> {
     case.over(|of| of.rss_kib.median())
+}
+
+/// What each further thread's calls keep resident.
+pub fn rss_per_thread_kib(case: &Case) -> Option<f64> {
+    case.over(|of| of.rss_more_kib.median())
 }

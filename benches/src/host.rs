@@ -1,18 +1,34 @@
 //! One child: a program under one variant, and what it printed.
 
+use crate::preload::Ready;
 use crate::sample::Samples;
 use crate::scratch::Scratch;
-use crate::variant::{Leaves, Ready};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+
+/// The numbers that the host printed, by key.
+pub struct Printed(BTreeMap<String, Samples>);
+
+impl Printed {
+    /// The numbers under a key.
+    pub fn all(&self, key: &str) -> Result<&Samples> {
+        self.0.get(key).with_context(|| format!("the host printed no {key}"))
+    }
+
+    /// The number under a key that was printed once.
+    pub fn one(&self, key: &str) -> Result<f64> {
+        self.all(key)?.max().context("a key has a number")
+    }
+}
 
 /// A program with the variant in front of it, and nothing else in its environment.
 pub fn command(program: impl AsRef<OsStr>, variant: &Ready, scratch: &Scratch) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null()).current_dir(&scratch.log);
     command.env("ACLSHIM_RING_DIR", &scratch.ring).env("ACLSHIM_DIR", &scratch.log);
+    command.env("LTTNG_HOME", scratch.lttng());
     command.envs(variant.row.settings.iter().copied());
     if let Some(library) = &variant.library {
         command.env("LD_PRELOAD", library);
@@ -20,19 +36,29 @@ pub fn command(program: impl AsRef<OsStr>, variant: &Ready, scratch: &Scratch) -
     command
 }
 
-/// Runs the host; the numbers it printed, by key.
-pub fn run(variant: &Ready, scratch: &Scratch, arguments: &[&str]) -> Result<BTreeMap<String, Samples>> {
+/// Runs the host; what it printed.
+pub fn run(variant: &Ready, scratch: &Scratch, arguments: &[impl AsRef<str>]) -> Result<Printed> {
+    let (printed, ()) = run_and(variant, scratch, arguments, || Ok(()))?;
+    Ok(printed)
+}
+
+/// The same, with a look at what the host left before it is swept away.
+pub fn run_and<T>(
+    variant: &Ready,
+    scratch: &Scratch,
+    arguments: &[impl AsRef<str>],
+    look: impl FnOnce() -> Result<T>,
+) -> Result<(Printed, T)> {
     let name = variant.row.name;
-    let output = command(&scratch.host, variant, scratch).args(arguments).output().context("the host cannot be run")?;
+    let output = command(&scratch.host, variant, scratch)
+        .args(arguments.iter().map(AsRef::as_ref))
+        .output()
+        .context("the host cannot be run")?;
     // The loader only warns of a library that it cannot preload, and the call would be a direct one.
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success() && errors.is_empty(), "{name}: {}: {errors}", output.status);
-    let left = match scratch.sweep()? {
-        [true, _] => Leaves::Ring,
-        [false, true] => Leaves::Log,
-        [false, false] => Leaves::Nothing,
-    };
-    ensure!(left == variant.row.leaves, "{name} should leave {:?}, but it left {left:?}", variant.row.leaves);
+    let seen = look().with_context(|| name.to_owned())?;
+    variant.row.leaves.check(&scratch.sweep()?).with_context(|| name.to_owned())?;
 
     let mut printed = BTreeMap::<String, Samples>::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
@@ -40,5 +66,5 @@ pub fn run(variant: &Ready, scratch: &Scratch, arguments: &[&str]) -> Result<BTr
         let (key, number) = number.with_context(|| format!("{name}: the host printed {line:?}"))?;
         printed.entry(key.into()).or_default().push(number);
     }
-    Ok(printed)
+    Ok((Printed(printed), seen))
 }

@@ -1,8 +1,11 @@
 //! What was measured, as `bench.json` and as a table.
 
-use crate::figure::{COLUMNS, Case, Column, KEYS};
-use crate::rounds::Measured;
-use crate::variant::Ready;
+use crate::balance::Paced;
+use crate::figure::{Case, Column, KEYS, OF_A_CALL, OF_A_PROCESS};
+use crate::goal::{Bound, GOALS, Goal};
+use crate::measured::Measured;
+use crate::preload::Ready;
+use crate::variant::Variant;
 use serde_json::{Map, Value, json};
 use std::fs;
 
@@ -12,11 +15,18 @@ pub struct Report<'a> {
     pub variants: &'a [Ready],
     /// ... and what was measured of each, in the same order.
     pub measured: &'a [Measured],
+    /// What was kept of calls at a steady pace.
+    pub paced: Option<Paced>,
     /// How many rounds there were.
     pub rounds: usize,
 }
 
 impl Report<'_> {
+    /// A variant, if it took part.
+    pub fn case(&self, wanted: &str) -> Option<Case<'_>> {
+        self.cases().find_map(|(name, case)| (name == wanted).then_some(case))
+    }
+
     fn cases(&self) -> impl Iterator<Item = (&'static str, Case<'_>)> {
         let name = |ready: &Ready| ready.row.name;
         let limit = self.variants.iter().position(|ready| name(ready) == "limit").map(|at| &self.measured[at]);
@@ -36,35 +46,86 @@ impl Report<'_> {
         let rates =
             self.cases().filter_map(|(name, case)| Some((name.into(), case.calls_per_s()?.map(rounded).into())));
         document.insert("calls_per_s".into(), Value::Object(rates.collect()));
+        if let Some(Paced { balance, expected, late_us }) = &self.paced {
+            let [calls, not_recorded, expected] = [balance.calls, balance.not_recorded, *expected].map(|n| n as u64);
+            let paced = json!({
+                "calls": calls, "not_recorded": not_recorded, "expected": expected, "late_us": late_us,
+            });
+            document.insert("paced_8x100k".into(), paced);
+        }
+        let goals = GOALS.iter().map(|goal| goal_json(goal, goal.value(self)));
+        document.insert("goals".into(), goals.collect());
         format!("{:#}\n", Value::Object(document))
     }
 
-    /// The table.
+    /// The tables.
     pub fn table(&self) -> String {
-        let mut lines: Vec<String> = (0..2)
-            .map(|line| self.line(["", "variant"][line], COLUMNS.iter().map(|column| column.0[line].to_owned())))
-            .collect();
-        lines[1].push_str("  what it is");
-        for ((name, case), ready) in self.cases().zip(self.variants) {
-            let cells = COLUMNS.iter().map(|&(_, digits, figure)| match figure(&case) {
-                Some(value) => format!("{value:.digits$}"),
-                None => "-".into(),
-            });
-            lines.push(self.line(name, cells) + "  " + ready.row.what);
-        }
+        let mut lines = self.rows(OF_A_CALL, |_| "");
+        lines.push(String::new());
+        lines.extend(self.rows(OF_A_PROCESS, |row| row.what));
         let plain = self.measured[0].true_us.min().unwrap_or_default();
         lines.push(format!(
-            "\nRounds: {}. Minima, but for \"median\" and RSS. \"+\" is over direct; startup over {plain:.0} us of /bin/true.",
-            self.rounds
+            "\nRounds: {}. Minima, but for \"median\", \"kept\", KiB and gain. \"+\" is over direct; startup over {plain:.0} us of \
+             /bin/true. \"kept\" is recorded at full rate; what is not recorded may be cheaper.{}",
+            self.rounds,
+            self.paced.as_ref().map_or(String::new(), |paced| format!(
+                " At the steady pace a thread of the host was {:.1} ms late at most.",
+                paced.late_us / 1000.0
+            ))
         ));
         lines.join("\n") + "\n"
     }
 
-    fn line(&self, name: &str, cells: impl Iterator<Item = String>) -> String {
-        let width = |column: &Column| column.0.map(str::len).into_iter().max().unwrap_or_default().max(7);
-        let cells = cells.zip(COLUMNS).map(|(cell, column)| format!("  {cell:>0$}", width(column)));
-        format!("{name:<14}") + &cells.collect::<String>()
+    /// The goals, and whether they are held.
+    pub fn goals(&self) -> String {
+        let mut lines = vec!["Goals:".to_owned()];
+        let mut missed = 0;
+        for goal in GOALS {
+            let value = goal.value(self);
+            let (word, value) = match value {
+                Some(value) if goal.bound.holds(value) => ("holds", format!("{value:.2}")),
+                Some(value) => ("MISSED", format!("{value:.2}")),
+                None => ("-", "not measured".into()),
+            };
+            missed += usize::from(word == "MISSED");
+            lines.push(format!("  {word:<6}  {value:>12}  {:<8}  {}", goal.bound.to_string(), goal.text));
+        }
+        lines.push(match missed {
+            0 => "No goal is missed.".into(),
+            _ => format!("{missed} of {} goals MISSED.", GOALS.len()),
+        });
+        lines.join("\n") + "\n"
     }
+
+    /// One table: two lines of heading, then a line a variant, with a few words at its end.
+    fn rows(&self, columns: &[Column], words: fn(&Variant) -> &'static str) -> Vec<String> {
+        let heading = |at: usize| columns.iter().map(move |column| column.0[at].to_owned());
+        let mut lines = vec![line("", columns, heading(0)), line("variant", columns, heading(1))];
+        for ((name, case), ready) in self.cases().zip(self.variants) {
+            let cells = columns.iter().map(|&(_, digits, figure)| match figure(&case) {
+                Some(value) => format!("{value:.digits$}"),
+                None => "-".into(),
+            });
+            let line = line(name, columns, cells) + "  " + words(ready.row);
+            lines.push(line.trim_end().to_owned());
+        }
+        lines
+    }
+}
+
+fn line(name: &str, columns: &[Column], cells: impl Iterator<Item = String>) -> String {
+    let width = |column: &Column| column.0.map(str::len).into_iter().max().unwrap_or_default().max(7);
+    let cells = cells.zip(columns).map(|(cell, column)| format!("  {cell:>0$}", width(column)));
+    format!("{name:<14}") + &cells.collect::<String>()
+}
+
+fn goal_json(goal: &Goal, value: Option<f64>) -> Value {
+    let (at, bound) = match goal.bound {
+        Bound::AtMost(bound) => ("most", bound),
+        Bound::AtLeast(bound) => ("least", bound),
+    };
+    let holds = value.map(|value| goal.bound.holds(value));
+    json!({ "goal": goal.text, "value": value.map(rounded), "at": at, "bound": bound, "holds": holds })
 }
 
 /// To a thousandth: what is behind that is noise.

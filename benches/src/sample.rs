@@ -25,6 +25,11 @@ impl Samples {
         self.0.iter().copied().reduce(f64::max)
     }
 
+    /// The one farthest from 0, without its sign.
+    pub fn farthest(&self) -> Option<f64> {
+        self.0.iter().map(|value| value.abs()).reduce(f64::max)
+    }
+
     /// The one in the middle.
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.0.clone();

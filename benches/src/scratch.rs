@@ -1,12 +1,12 @@
-//! Where a run works: folders of its own, the host, the vendor and the C libraries compiled into them.
+//! Where a run works: folders of its own, the host and the vendor compiled into them.
 
+use crate::compiler::{compile, source};
+use crate::leaves::{Found, swept};
 use aclshim_facts::FUNCTIONS;
-use anyhow::{Context, Result, ensure};
-use std::ffi::OsStr;
+use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The folders; this run's own are removed at its end.
 pub struct Scratch {
@@ -14,14 +14,17 @@ pub struct Scratch {
     pub built: PathBuf,
     /// `target/bench`.
     pub bench: PathBuf,
+    /// This run's own folder.
+    pub own: PathBuf,
     /// The host program.
     pub host: PathBuf,
     /// `ACLSHIM_RING_DIR` of the children: on tmpfs, as in production.
     pub ring: PathBuf,
     /// `ACLSHIM_DIR` of the children.
     pub log: PathBuf,
-    own: PathBuf,
 }
+
+const HOST: [&str; 4] = ["host.c", "host_batch.c", "host_threads.c", "host_paced.c"];
 
 impl Scratch {
     /// Makes the folders and compiles the host and its vendor library.
@@ -44,11 +47,9 @@ impl Scratch {
             fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         }
         scratch.compile_vendor()?;
-        scratch.compile(
-            &source("host"),
-            &scratch.host,
-            &["-Wl,-z,now,-rpath,$ORIGIN", "-L", &scratch.own.to_string_lossy(), "-lascendcl", "-lpthread"],
-        )?;
+        let vendor = format!("-L{}", scratch.own.display());
+        let libraries = ["-Wl,-z,now,-rpath,$ORIGIN", &vendor, "-lascendcl", "-lpthread"].map(String::from);
+        compile(&HOST.map(source), &scratch.host, &libraries)?;
         Ok(scratch)
     }
 
@@ -60,41 +61,18 @@ impl Scratch {
         }
         let file = self.own.join("vendor.c");
         fs::write(&file, text)?;
-        let library = self.own.join("libascendcl.so");
-        self.compile(&file, &library, &["-shared", "-fPIC", "-Wl,-soname,libascendcl.so"])
+        let options = ["-shared", "-fPIC", "-Wl,-soname,libascendcl.so"].map(String::from);
+        compile(&[file], &self.own.join("libascendcl.so"), &options)
     }
 
-    /// Compiles `benches/c/<name>.c` as a library to preload.
-    pub fn compile_library(&self, name: &str) -> Result<PathBuf> {
-        let library = self.own.join(format!("lib{name}.so"));
-        self.compile(&source(name), &library, &["-shared", "-fPIC", "-Wl,-z,now", "-ldl"])?;
-        Ok(library)
+    /// `LTTNG_HOME` of the children.
+    pub fn lttng(&self) -> PathBuf {
+        self.own.join("lttng")
     }
 
-    fn compile(&self, source: &Path, output: &Path, more: &[&str]) -> Result<()> {
-        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
-        let arguments = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-command-line-argument"];
-        let status = Command::new(&compiler)
-            .args(arguments)
-            .args([OsStr::new("-I"), include.as_os_str(), OsStr::new("-o"), output.as_os_str(), source.as_os_str()])
-            .args(more)
-            .status()
-            .with_context(|| format!("{} cannot be run", compiler.display()))?;
-        ensure!(status.success(), "{} does not compile", source.display());
-        Ok(())
-    }
-
-    /// Whether a child has left a file in `ring` and in `log`; they are empty afterwards.
-    pub fn sweep(&self) -> Result<[bool; 2]> {
-        let mut found = [false; 2];
-        for (folder, found) in [&self.ring, &self.log].into_iter().zip(&mut found) {
-            for file in fs::read_dir(folder)? {
-                *found = true;
-                fs::remove_file(file?.path())?;
-            }
-        }
-        Ok(found)
+    /// What a child has left in `ring` and in `log`; they are empty afterwards.
+    pub fn sweep(&self) -> Result<Found> {
+        Ok(Found { ring: swept(&self.ring)?, log: swept(&self.log)? })
     }
 }
 
@@ -104,8 +82,4 @@ impl Drop for Scratch {
         let _ = fs::remove_dir_all(&self.own);
         let _ = fs::remove_dir_all(&self.ring);
     }
-}
-
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(format!("{name}.c"))
 }

@@ -1,8 +1,7 @@
 //! What is compared: one row a variant.
 
-use crate::scratch::Scratch;
-use anyhow::Result;
-use std::path::PathBuf;
+use crate::leaves::{Leaves, Left};
+use crate::preload::Preload;
 
 /// A row.
 pub struct Variant {
@@ -14,25 +13,16 @@ pub struct Variant {
     pub preload: Preload,
     /// The settings it runs with.
     pub settings: &'static [(&'static str, &'static str)],
-    /// How long it is warmed up and measured.
+    /// How its warm calls are made.
     pub load: Load,
-    /// What a run leaves behind. It is looked at: a recorder that does not record would look fast.
+    /// What a run leaves behind.
     pub leaves: Leaves,
-    /// Whether its calls a second are measured, with one thread and with two.
-    pub threads: bool,
-}
-
-/// A preloaded library.
-pub enum Preload {
-    /// None.
-    Nothing,
-    /// `benches/c/<name>.c`.
-    C(&'static str),
-    /// One that cargo has built beside the benchmark.
-    Cargo(&'static str),
+    /// What is measured of it besides that which is measured of all.
+    pub also: &'static [Also],
 }
 
 /// What one child does for the warm figures.
+#[derive(PartialEq)]
 pub struct Load {
     /// How long calls are made before anything is measured.
     pub warm_ms: u32,
@@ -40,69 +30,102 @@ pub struct Load {
     pub burst_us: u32,
     /// How many bursts are measured.
     pub bursts: u32,
+    /// Instructions are counted over two runs of so many calls.
+    pub counted: [u64; 2],
 }
 
-/// Where a run leaves a file.
-#[derive(PartialEq, Eq, Debug)]
-pub enum Leaves {
-    /// Nowhere.
-    Nothing,
-    /// In `ACLSHIM_RING_DIR`.
-    Ring,
-    /// In `ACLSHIM_DIR`.
-    Log,
+/// A figure that not every variant has.
+#[derive(PartialEq)]
+pub enum Also {
+    /// Calls a second, with one thread and with two.
+    Threads,
+    /// A batch of 1,000 items.
+    Batch,
+    /// What many short threads leave in the ring.
+    BriefThreads,
+    /// Whether all is recorded at a steady pace.
+    Paced,
+    /// What part is recorded under a sustained load.
+    Share,
 }
 
-/// Short bursts. (For what must hold its rate for long, a row has a load of its own: a warm-up that
-/// fills every buffer, then few long bursts, so that the minimum is not a moment of luck.)
-const BURSTS: Load = Load { warm_ms: 3, burst_us: 1000, bursts: 20 };
+/// Short bursts. The calls that are counted go round a ring of 1,024 slots.
+const BURSTS: Load = Load { warm_ms: 3, burst_us: 1000, bursts: 20, counted: [1000, 5000] };
+
+/// For what must hold its rate for long: a warm-up that fills every buffer, then few long bursts, so that the
+/// minimum is not a moment of luck. The calls that are counted fit into a ring: nobody drains it in time while
+/// instructions are counted one by one.
+pub const SUSTAINED: Load = Load { warm_ms: 50, burst_us: 10_000, bursts: 4, counted: [100, 900] };
+
+const SHIM: Preload = Preload::Cargo("libaclshim.so");
+const RING: Leaves = Leaves { ring: Left::File(""), log: Left::Nothing };
+const LOG: Leaves = Leaves { ring: Left::Nothing, log: Left::File("") };
 
 /// `direct` first: the others are compared with it.
-const VARIANTS: &[Variant] = &[
+pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "direct",
         what: "no preload",
         preload: Preload::Nothing,
         settings: &[],
         load: BURSTS,
-        leaves: Leaves::Nothing,
-        threads: true,
+        leaves: Leaves::NOTHING,
+        also: &[Also::Threads, Also::Batch],
     },
     Variant {
         name: "tail_jump",
         what: "a preload that jumps to the next in line",
-        preload: Preload::C("tail_jump"),
+        preload: Preload::Source("tail_jump.c"),
         settings: &[],
         load: BURSTS,
-        leaves: Leaves::Nothing,
-        threads: false,
+        leaves: Leaves::NOTHING,
+        also: &[],
     },
     Variant {
         name: "off",
         what: "the shim, ACLSHIM_MODE=off",
-        preload: Preload::Cargo("libaclshim.so"),
+        preload: SHIM,
         settings: &[("ACLSHIM_MODE", "off")],
         load: BURSTS,
-        leaves: Leaves::Nothing,
-        threads: false,
+        leaves: Leaves::NOTHING,
+        also: &[],
     },
     Variant {
-        name: "count",
-        what: "the shim, counting calls",
-        preload: Preload::Cargo("libaclshim.so"),
-        settings: &[],
+        name: "check",
+        what: "the shim, ACLSHIM_RECORD=off: checks only",
+        preload: SHIM,
+        settings: &[("ACLSHIM_RECORD", "off")],
         load: BURSTS,
-        leaves: Leaves::Ring,
-        threads: true,
+        leaves: Leaves { ring: Left::Anything, log: Left::Nothing },
+        also: &[Also::Batch],
+    },
+    Variant {
+        name: "record",
+        what: "the shim, full record, overwrites the oldest, no drain",
+        preload: SHIM,
+        settings: &[("ACLSHIM_RECORD", "flight"), ("ACLSHIM_DRAIN", "off")],
+        load: BURSTS,
+        leaves: RING,
+        also: &[Also::Threads, Also::Batch, Also::BriefThreads],
+    },
+    Variant {
+        name: "record_drained",
+        what: "the shim as it is by default, under a sustained load",
+        preload: SHIM,
+        settings: &[],
+        load: SUSTAINED,
+        // What is drained need not stay in the ring.
+        leaves: Leaves { ring: Left::Anything, log: Left::File(".acltrace") },
+        also: &[Also::Batch, Also::BriefThreads, Also::Paced, Also::Share],
     },
     Variant {
         name: "limit",
         what: "a bare ring: full record, two timestamps",
-        preload: Preload::C("limit"),
+        preload: Preload::Source("limit.c"),
         settings: &[],
         load: BURSTS,
-        leaves: Leaves::Ring,
-        threads: false,
+        leaves: RING,
+        also: &[],
     },
     Variant {
         name: "naive",
@@ -110,32 +133,34 @@ const VARIANTS: &[Variant] = &[
         preload: Preload::Cargo("libbench_naive.so"),
         settings: &[],
         load: BURSTS,
-        leaves: Leaves::Log,
-        threads: false,
+        leaves: LOG,
+        also: &[],
+    },
+    Variant {
+        name: "lttng",
+        what: "LTTng-UST, same fields: one tracepoint at exit, duration by two clock reads, waits when full",
+        preload: Preload::Lttng("lttng.c"),
+        // Without it the channel may not wait for room.
+        settings: &[("LTTNG_UST_ALLOW_BLOCKING", "1")],
+        load: BURSTS,
+        // Its files are those of its session, which has been seen to write them.
+        leaves: Leaves::NOTHING,
+        also: &[Also::Share],
+    },
+    Variant {
+        name: "spdlog",
+        what: "spdlog, asynchronous, a line of text",
+        preload: Preload::Peer { source: "spdlog.cpp", package: "spdlog" },
+        settings: &[],
+        load: BURSTS,
+        leaves: LOG,
+        also: &[],
     },
 ];
 
-/// A variant that can run here.
-pub struct Ready {
-    /// Its row.
-    pub row: &'static Variant,
-    /// The library to preload.
-    pub library: Option<PathBuf>,
-}
-
-/// All variants with their libraries built; one that is not there is named and left out.
-pub fn available(scratch: &Scratch) -> Result<Vec<Ready>> {
-    let mut ready = Vec::new();
-    for row in VARIANTS {
-        let library = match row.preload {
-            Preload::Nothing => None,
-            Preload::C(name) => Some(scratch.compile_library(name)?),
-            Preload::Cargo(file) => Some(scratch.built.join(file)),
-        };
-        match library {
-            Some(path) if !path.exists() => eprintln!("left out: {}: there is no {}", row.name, path.display()),
-            library => ready.push(Ready { row, library }),
-        }
+impl Variant {
+    /// Whether a figure is taken of it.
+    pub fn has(&self, figure: Also) -> bool {
+        self.also.contains(&figure)
     }
-    Ok(ready)
 }

@@ -38,30 +38,61 @@ fn has_valgrind() -> bool {
     found
 }
 
+/// Those that run everywhere; the peers need packages that not every machine has.
+const ALL: [&str; 8] = ["direct", "tail_jump", "off", "check", "record", "record_drained", "limit", "naive"];
+
+/// Each of `variants` has a number under `key`.
+fn numbers(written: &Value, key: &str, variants: &[&str]) {
+    for variant in variants {
+        assert!(written[key][variant].is_number(), "{key} of {variant}: {}", written[key][variant]);
+    }
+}
+
+/// Each of `variants` has a number above 0 under `key`.
+fn positive(written: &Value, key: &str, variants: &[&str]) {
+    for variant in variants {
+        let number = written[key][variant].as_f64();
+        assert!(number.is_some_and(|number| number > 0.0), "{key} of {variant}: {number:?}");
+    }
+}
+
 #[test]
 fn one_round_writes_every_key_with_a_number_for_every_variant() {
-    const ALL: [&str; 6] = ["direct", "tail_jump", "off", "count", "limit", "naive"];
     let (written, printed) = one_round();
 
-    let positive = ["ns", "median_ns", "first_call_us", "first_call_median_us"];
-    let counted = has_valgrind().then_some("instructions");
-    for key in positive.into_iter().chain(counted) {
-        for variant in ALL {
-            let number = written[key][variant].as_f64();
-            assert!(number.is_some_and(|number| number > 0.0), "{key} of {variant}: {number:?}");
-        }
+    for key in ["ns", "median_ns", "sustained_ns", "sustained_median_ns", "first_call_us", "first_call_median_us"] {
+        positive(&written, key, &ALL);
+    }
+    if has_valgrind() {
+        positive(&written, "instructions", &ALL);
     }
     // Differences, of which one round may bring a negative one.
-    for key in ["cold_ns", "cold_median_ns", "startup_us", "startup_median_us", "rss_kib"] {
-        for variant in &ALL[1..] {
-            assert!(written[key][variant].is_number(), "{key} of {variant}: {}", written[key][variant]);
-        }
+    for key in ["cold_ns", "cold_median_ns", "startup_us", "startup_median_us", "rss_kib", "rss_per_thread_kib"] {
+        numbers(&written, key, &ALL[1..]);
     }
-    for variant in ["direct", "count"] {
+    numbers(&written, "batch_1000_ns_per_item", &["check", "record", "record_drained"]);
+    positive(&written, "thread_gain", &["direct", "record"]);
+    positive(&written, "ring_file_kib_10000_threads", &["record", "record_drained"]);
+    positive(&written, "recorded_share", &["record_drained"]);
+    for variant in ["direct", "record"] {
         let rates: Vec<_> = written["calls_per_s"][variant].as_array().expect("two rates").iter().collect();
         assert!(rates.len() == 2 && rates.iter().all(|rate| rate.as_f64() > Some(0.0)), "{variant}: {rates:?}");
     }
+    for key in ["calls", "not_recorded", "expected", "late_us"] {
+        assert!(written["paced_8x100k"][key].is_number(), "{key}: {}", written["paced_8x100k"]);
+    }
+
     for variant in ALL {
-        assert!(printed.lines().any(|line| line.starts_with(variant)), "no {variant} in\n{printed}");
+        let rows = printed.lines().filter(|line| line.split_whitespace().next() == Some(variant)).count();
+        assert_eq!(rows, 2, "{variant} has a row in each table:\n{printed}");
+    }
+    let goals = written["goals"].as_array().expect("an array");
+    assert!(!goals.is_empty());
+    for goal in goals {
+        let text = goal["goal"].as_str().expect("a text");
+        assert!(goal["bound"].is_number() && goal["at"].is_string(), "{goal}");
+        assert!(goal["value"].is_null() == goal["holds"].is_null(), "{goal}");
+        assert!(goal["value"].is_null() || goal["value"].is_number() && goal["holds"].is_boolean(), "{goal}");
+        assert!(printed.lines().any(|line| line.ends_with(text)), "{text} is not in\n{printed}");
     }
 }

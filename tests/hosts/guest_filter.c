@@ -1,4 +1,4 @@
-/* guest_filter HOW: `strict`: after one call only read, write and exit are allowed, everything else is death.
+/* guest_filter HOW: `strict`: after one call only write and exit are allowed, everything else is death.
  * `refuse`: before the first call, opening and mapping files starts to fail. */
 #include "guest_host.h"
 #include <linux/filter.h>
@@ -23,6 +23,21 @@ static void refuse(void)
         _exit(97);
 }
 
+/* (The kernel's own strict mode also takes the time-stamp counter away, from everybody's clock.) */
+static void allow_little(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        _exit(97);
+}
+
 int main(int argc, char **argv)
 {
     limit();
@@ -34,8 +49,7 @@ int main(int argc, char **argv)
     }
     copies(1);
     own(1001);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
-        _exit(97);
+    allow_little();
     copies(1000);
     if (write(1, "1000 copies\n", 12) != 12)
         syscall(SYS_exit, 98);

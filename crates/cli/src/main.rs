@@ -1,5 +1,6 @@
 //! The `aclshim` command.
 
+mod collect;
 mod dropin;
 mod stat;
 
@@ -21,7 +22,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Say what was counted: calls and bytes by function
+    /// Say what was recorded: calls, bytes and durations by function
     #[command(
         after_help = "Examples:\n  aclshim stat aclshim-out\n  aclshim stat --json /dev/shm/aclshim-1234-17f0c0de.ring"
     )]
@@ -29,9 +30,21 @@ enum Command {
         /// One JSON object instead of a table
         #[arg(long)]
         json: bool,
-        /// An ACLSHIM_DIR (running and ended processes that named it are found in the ring directory), or a ring file
+        /// An ACLSHIM_DIR (running and ended processes that named it are found in the ring directory), a trace or a ring file
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+    },
+    /// Write the records of all running and ended programs to their files, from outside
+    #[command(
+        after_help = "Example:\n  aclshim collect &\n  LD_PRELOAD=/path/to/libaclshim.so ACLSHIM_DRAIN=outside ACLSHIM_DIR=out program"
+    )]
+    Collect {
+        /// Stop when everything that is there now has been written
+        #[arg(long)]
+        once: bool,
+        /// The programs' ACLSHIM_RING_DIR
+        #[arg(default_value = "/dev/shm", value_name = "RING_DIR")]
+        folder: PathBuf,
     },
     /// Write a libascendcl.so that brings the shim along, for programs that cannot be preloaded
     #[command(
@@ -48,9 +61,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // A reader that has seen enough ends us, as it ends any other command. (Rust ignores the signal, and panics instead.)
+    // SAFETY: nothing else runs yet.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let outcome = match Arguments::parse().command {
         Command::Stat { json, paths } => {
             stat::stat(&paths, if json { stat::Format::Json } else { stat::Format::Table })
+        }
+        Command::Collect { once, folder } => {
+            collect::collect(&folder, if once { collect::Until::Once } else { collect::Until::Ended })
         }
         Command::Dropin { dir, real } => dropin::dropin(&dir, real.as_deref()),
     };

@@ -1,12 +1,13 @@
-//! `aclshim stat`: what the processes of a directory have counted.
+//! `aclshim stat`: what the processes of a directory have recorded.
 
+use aclshim_collect::account::Histogram;
+use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::settings::RING_DIR;
-use aclshim_trace::reader::{self, Counts, Tally};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How the answer is printed.
 pub enum Format {
@@ -25,9 +26,20 @@ struct Stat {
     bytes: u64,
     errors: u64,
     not_recorded: u64,
+    overwritten: u64,
+    evicted: u64,
+    write_failures: u64,
     in_flight: u64,
     functions: BTreeMap<String, FunctionStat>,
     findings: BTreeMap<String, u64>,
+    slots: Slots,
+}
+
+/// Where the slots are that were read.
+#[derive(Default, Serialize)]
+struct Slots {
+    trace: u64,
+    ring: u64,
 }
 
 #[derive(Default, Serialize)]
@@ -35,20 +47,24 @@ struct FunctionStat {
     calls: u64,
     bytes: u64,
     errors: u64,
-    /// Durations are not recorded yet.
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
+    #[serde(skip)]
+    durations: Histogram,
 }
 
-/// Prints what was counted under `paths`. Nothing at all is an answer to a program, and a question
+/// Prints what was recorded under `paths`. Nothing at all is an answer to a program, and a question
 /// to a person.
 pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
-    let mut stat = Stat::default();
+    let folders: Vec<PathBuf> =
+        std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect();
+    let mut survey = Survey::default();
     for path in paths {
-        let found = counts_of(path)?;
-        if found.is_empty() {
+        let before = survey.processes().count();
+        survey.read(path, &folders).map_err(|why| anyhow!("{}: {why}", path.display()))?;
+        if survey.processes().count() == before {
             let hint = format!(
-                "{}: no process has counted a call here. Was the program started with LD_PRELOAD=libaclshim.so and \
+                "{}: no process has recorded a call here. Was the program started with LD_PRELOAD=libaclshim.so and \
                  ACLSHIM_DIR={0}, and did it copy anything?",
                 path.display()
             );
@@ -57,8 +73,13 @@ pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
                 Format::Table => bail!(hint),
             }
         }
-        found.into_iter().for_each(|counts| stat.add(counts));
     }
+    for (file, why) in &survey.troubles {
+        eprintln!("aclshim: {}: {why}", file.display());
+    }
+    let mut stat = Stat::default();
+    survey.processes().for_each(|process| stat.add(process));
+    stat.finish();
     match format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&stat)?),
         Format::Table => print!("{}", stat.table()),
@@ -66,74 +87,80 @@ pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
     Ok(())
 }
 
-/// What a path stands for: a count file, or the processes that named it as their directory.
-fn counts_of(path: &Path) -> Result<Vec<Counts>> {
-    if path.is_file() {
-        return Ok(vec![reader::read(path).with_context(|| path.display().to_string())?]);
-    }
-    let mut found = Vec::new();
-    for file in ring_folders(path).iter().filter_map(|folder| reader::files(folder).ok()).flatten() {
-        match reader::read(&file) {
-            Ok(counts) if same_folder(&counts.dir, path) => found.push(counts),
-            Ok(_) => {}
-            // Somebody else's file, or one that is just being made, is none of our business.
-            Err(reader::Unreadable::NotOurs | reader::Unreadable::Io(_)) => {}
-            Err(why) => eprintln!("aclshim: {}: {why}", file.display()),
+impl Stat {
+    fn add(&mut self, process: &Process) {
+        self.processes += 1;
+        self.not_recorded += process.not_recorded;
+        self.overwritten += process.overwritten;
+        self.evicted += process.evicted;
+        self.write_failures += process.write_failures;
+        let [trace, ring] = process.slots;
+        self.slots.trace += trace;
+        self.slots.ring += ring;
+        for (name, sums) in process.functions() {
+            self.nested += sums.nested;
+            self.in_flight += sums.in_flight;
+            if sums.calls == 0 {
+                continue;
+            }
+            self.calls += sums.calls;
+            self.errors += sums.errors;
+            self.bytes = self.bytes.saturating_add(sums.bytes);
+            let function = self.functions.entry(name.into()).or_default();
+            function.calls += sums.calls;
+            function.errors += sums.errors;
+            function.bytes = function.bytes.saturating_add(sums.bytes);
+            function.durations.merge(&sums.durations);
         }
     }
-    Ok(found)
-}
 
-/// Where count files may be: where the setting says, where they are by default, and in the folder itself.
-fn ring_folders(path: &Path) -> BTreeSet<PathBuf> {
-    let set = std::env::var_os(RING_DIR.variable).map(PathBuf::from);
-    let folders = set.into_iter().chain([PathBuf::from("/dev/shm"), path.to_owned()]);
-    folders.filter_map(|folder| folder.canonicalize().ok()).collect()
-}
-
-/// Whether two paths name one folder, which may not exist: a process that has nothing to write
-/// does not make it.
-fn same_folder(a: &Path, b: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
-    real(a) == real(b)
-}
-
-impl Stat {
-    fn add(&mut self, counts: Counts) {
-        self.processes += 1;
-        self.not_recorded += counts.not_recorded;
-        self.in_flight += counts.in_flight;
-        for (name, Tally { calls, nested, errors, bytes }) in counts.functions {
-            self.nested += nested;
-            if calls > 0 {
-                let function = self.functions.entry(name).or_default();
-                for (sum, more) in [(&mut self.calls, calls), (&mut self.errors, errors), (&mut self.bytes, bytes)] {
-                    *sum = sum.saturating_add(more);
-                }
-                function.calls += calls;
-                function.errors += errors;
-                function.bytes = function.bytes.saturating_add(bytes);
-            }
+    fn finish(&mut self) {
+        for function in self.functions.values_mut() {
+            function.p50_ns = function.durations.percentile(50);
+            function.p99_ns = function.durations.percentile(99);
         }
     }
 
     fn table(&self) -> String {
         let mut text = String::new();
-        let mut row = |name: &str, calls: &str, errors: &str, bytes: &str| {
-            let _ = writeln!(text, "{name:<32}{calls:>12}{errors:>10}{bytes:>16}");
+        let mut row = |cells: [&str; 6]| {
+            let [name, calls, errors, bytes, half, most] = cells;
+            let _ = writeln!(text, "{name:<30}{calls:>11}{errors:>9}{bytes:>13}{half:>10}{most:>10}");
         };
-        row("function", "calls", "errors", "bytes");
+        row(["function", "calls", "errors", "bytes", "p50", "p99"]);
+        let time = |ns: Option<u64>| ns.map_or_else(|| "-".into(), duration);
         for (name, of) in &self.functions {
-            row(name, &of.calls.to_string(), &of.errors.to_string(), &human(of.bytes));
+            let [calls, errors] = [of.calls, of.errors].map(|number| number.to_string());
+            row([name, &calls, &errors, &human(of.bytes), &time(of.p50_ns), &time(of.p99_ns)]);
         }
-        row("total", &self.calls.to_string(), &self.errors.to_string(), &human(self.bytes));
+        row(["total", &self.calls.to_string(), &self.errors.to_string(), &human(self.bytes), "", ""]);
         let processes = if self.processes == 1 { "process" } else { "processes" };
-        let _ = writeln!(
+        let _ = write!(
             text,
             "\n{} {processes}; {} nested, {} in flight, {} not recorded",
             self.processes, self.nested, self.in_flight, self.not_recorded
         );
+        for (count, what) in [
+            (self.overwritten, "slots overwritten"),
+            (self.evicted, "calls removed to stay within ACLSHIM_BUDGET"),
+            (self.write_failures, "writes to ACLSHIM_DIR failed"),
+        ] {
+            if count > 0 {
+                let _ = write!(text, ", {count} {what}");
+            }
+        }
+        text.push('\n');
         text
+    }
+}
+
+/// A time as people read it.
+fn duration(ns: u64) -> String {
+    match ns {
+        0..10_000 => format!("{ns} ns"),
+        10_000..10_000_000 => format!("{} us", ns / 1000),
+        10_000_000..10_000_000_000 => format!("{} ms", ns / 1_000_000),
+        _ => format!("{} s", ns / 1_000_000_000),
     }
 }
 
@@ -148,7 +175,12 @@ fn human(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::human;
+    use super::{duration, human};
+
+    #[test]
+    fn times_read_as_people_write_them() {
+        assert_eq!([250, 25_000, 2_500_000_000].map(duration), ["250 ns", "25 us", "2500 ms"]);
+    }
 
     #[test]
     fn bytes_read_as_people_write_them() {

@@ -17,6 +17,25 @@ pub type aclrtStream = *mut c_void;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct aclrtMemcpyKind(pub i32);
 
+/// The vendor's names of the kinds, without `ACL_MEMCPY_`.
+pub const KINDS: [&str; 8] = [
+    "HOST_TO_HOST",
+    "HOST_TO_DEVICE",
+    "DEVICE_TO_HOST",
+    "DEVICE_TO_DEVICE",
+    "DEFAULT",
+    "HOST_TO_BUF_TO_DEVICE",
+    "INNER_DEVICE_TO_DEVICE",
+    "INTER_DEVICE_TO_DEVICE",
+];
+
+impl aclrtMemcpyKind {
+    /// Its name, if it is one that the vendor knows.
+    pub fn name(self) -> Option<&'static str> {
+        KINDS.get(usize::try_from(self.0).ok()?).copied()
+    }
+}
+
 /// A place that a batch attribute names.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -67,3 +86,61 @@ const _: () = {
     assert!(size_of::<aclrtMemcpyBatchAttr>() == 32 && align_of::<aclrtMemcpyBatchAttr>() == 4);
     assert!(core::mem::offset_of!(aclrtMemcpyBatchAttr, rsv) == 16);
 };
+
+/// An argument as it comes in a register or in a word of the stack; narrow ones leave the upper
+/// half undefined there, and are extended by their sign in a record.
+pub trait Word: Copy {
+    /// From a word.
+    fn from_word(word: u64) -> Self;
+    /// As a word.
+    fn to_word(self) -> u64;
+}
+
+macro_rules! number_words {
+    ($($number:ty)*) => { $(
+        impl Word for $number {
+            #[inline(always)]
+            fn from_word(word: u64) -> Self {
+                word as Self
+            }
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                self as i64 as u64
+            }
+        }
+    )* };
+}
+number_words!(usize i32 u32);
+
+impl Word for aclrtMemcpyKind {
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        Self(word as i32)
+    }
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self.0.to_word()
+    }
+}
+
+impl<T> Word for *mut T {
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        word as *mut T
+    }
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+}
+
+impl<T> Word for *const T {
+    #[inline(always)]
+    fn from_word(word: u64) -> Self {
+        word as *const T
+    }
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+}

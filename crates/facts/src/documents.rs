@@ -1,7 +1,7 @@
 //! The pages under `docs/` that are made from the tables.
 
 use crate::functions::FUNCTIONS;
-use crate::settings::{SETTINGS, Value};
+use crate::settings::{SETTINGS, Value, bytes_text};
 use std::fmt::Write;
 
 /// Every generated page: file name under `docs/` and text.
@@ -27,9 +27,16 @@ fn settings() -> String {
          gets one line in the log, and the default holds.\n\n| variable | default | values | meaning |\n|---|---|---|---|\n"
     );
     for setting in SETTINGS {
+        let bytes = |number| {
+            let (number, unit) = bytes_text(number);
+            format!("{number}{unit}")
+        };
         let (default, values) = match setting.value {
-            Value::Choice(words) => (words[0], words.join(", ")),
-            Value::Path(default) => (default, "a path".into()),
+            Value::Choice(words) => (words[0].to_owned(), words.join(", ")),
+            Value::Path(default) => (default.to_owned(), "a path".into()),
+            Value::Text(default) => (format!("`{default}`"), "text".into()),
+            Value::Bytes(default, least, most) => (bytes(default), format!("{} to {}", bytes(least), bytes(most))),
+            Value::Count(default, least, most) => (default.to_string(), format!("{least} to {most}")),
         };
         let _ = writeln!(page, "| `{}` | {default} | {values} | {} |", setting.variable, setting.sentence);
     }

@@ -164,11 +164,24 @@ macro_rules! rows {
         impl Function {
             /// Every function, in order.
             pub const ALL: &[Function] = &[$(Function::$name),*];
+
+            /// The call that these arguments make, as words in the order of the row. What is missing is 0.
+            #[allow(non_snake_case)]
+            pub fn call(self, words: &[u64]) -> Call {
+                let mut words = words.iter().copied();
+                match self {
+                    $(Function::$name => {
+                        $(let $arg: $ty = Word::from_word(words.next().unwrap_or_default());)*
+                        $role
+                    })*
+                }
+            }
         }
     };
 }
 
-use crate::abi::{CType, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
+use crate::abi::{CType, Word, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
+use crate::call::*;
 use core::ffi::c_void;
 api!(rows);
 
@@ -178,6 +191,11 @@ const fn spelling_of(rust: &'static str, spelling: &'static str) -> &'static str
 }
 
 impl Function {
+    /// The function of that name.
+    pub fn by_name(name: &str) -> Option<Function> {
+        Function::ALL.iter().copied().find(|function| function.row().name == name)
+    }
+
     /// This function's row.
     pub fn row(self) -> &'static Row {
         &FUNCTIONS[self as usize]
@@ -192,6 +210,15 @@ mod tests {
     fn the_table_has_the_fifteen_copies_and_six_relatives() {
         let copies = FUNCTIONS.iter().filter(|row| row.name.starts_with("aclrtMemcpy")).count();
         assert_eq!((copies, FUNCTIONS.len()), (15, 21));
+    }
+
+    #[test]
+    fn words_become_the_call_that_they_were() {
+        let call = Function::aclrtMemcpyAsync.call(&[1, 2, 3, 4, 5 | 7 << 32, 6]);
+        let Form::Linear { dst, dst_max, src, count, kind } = call.form else { panic!("a linear copy") };
+        assert_eq!((dst as u64, dst_max, src as u64, count, kind.0), (1, 2, 3, 4, 5));
+        assert_eq!(call.stream.map(|stream| stream as u64), Some(6));
+        assert_eq!(Function::by_name("aclrtMemcpyAsync"), Some(Function::aclrtMemcpyAsync));
     }
 
     #[test]

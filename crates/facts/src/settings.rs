@@ -19,14 +19,47 @@ pub enum Value {
     Choice(&'static [&'static str]),
     /// A path, and what holds when it is not set.
     Path(&'static str),
+    /// Some text; the default.
+    Text(&'static str),
+    /// A number of bytes (64K, 1M, 2G): default, least, most.
+    Bytes(u64, u64, u64),
+    /// A number: default, least, most.
+    Count(u64, u64, u64),
 }
 
 impl Setting {
-    /// The words of a choice, and none for a path.
+    /// The words of a choice, and none for anything else.
     pub const fn choices(&self) -> &'static [&'static str] {
         match self.value {
             Value::Choice(words) => words,
-            Value::Path(_) => &[],
+            _ => &[],
+        }
+    }
+
+    /// The number that `given` stands for, if it makes sense here.
+    pub fn number(&self, given: &[u8]) -> Option<u64> {
+        let (least, most, units): (u64, u64, &[u8]) = match self.value {
+            Value::Bytes(_, least, most) => (least, most, b"KMG"),
+            Value::Count(_, least, most) => (least, most, b""),
+            _ => return None,
+        };
+        let unit = given.last().and_then(|last| units.iter().position(|unit| unit == last));
+        let (digits, shift) = match unit {
+            Some(unit) => (given.split_last()?.1, 10 * (unit as u32 + 1)),
+            None => (given, 0),
+        };
+        let number = digits.iter().try_fold(None, |sum: Option<u64>, digit| {
+            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+            Some(Some(sum.unwrap_or(0).checked_mul(10)?.checked_add(digit)?))
+        })??;
+        number.checked_mul(1 << shift).filter(|number| (least..=most).contains(number))
+    }
+
+    /// What holds when a number is not set.
+    pub const fn default_number(&self) -> u64 {
+        match self.value {
+            Value::Bytes(default, ..) | Value::Count(default, ..) => default,
+            _ => 0,
         }
     }
 }
@@ -35,7 +68,7 @@ impl Setting {
 pub static MODE: Setting = Setting {
     variable: "ACLSHIM_MODE",
     value: Value::Choice(&["observe", "enforce", "off"]),
-    sentence: "observe forwards every call and counts it; enforce is for rules that refuse a call, and does the same \
+    sentence: "observe forwards every call and records it; enforce is for rules that refuse a call, and does the same \
                while there are none; off forwards only",
 };
 
@@ -57,7 +90,7 @@ pub static REAL: Setting = Setting {
 pub static RING_DIR: Setting = Setting {
     variable: "ACLSHIM_RING_DIR",
     value: Value::Path("/dev/shm"),
-    sentence: "a directory in memory (tmpfs) for the file that each process keeps its counts in",
+    sentence: "a directory in memory (tmpfs) for the file that each process keeps its records in until they are drained",
 };
 
 /// Whether objects opened with RTLD_DEEPBIND are mended.
@@ -68,5 +101,113 @@ pub static DEEPBIND: Setting = Setting {
                shim; off leaves them alone",
 };
 
+/// What happens when a thread's ring is full.
+pub static RECORD: Setting = Setting {
+    variable: "ACLSHIM_RECORD",
+    value: Value::Choice(&["audit", "flight", "lossless", "off"]),
+    sentence: "what becomes of a call when its thread's ring is full: audit does not record it and counts it; flight \
+               overwrites the oldest record and counts that; lossless makes the caller wait, 100 ms at most, and then does as \
+               audit; off records nothing",
+};
+
+/// The size of a thread's ring.
+pub static RING_SIZE: Setting = Setting {
+    variable: "ACLSHIM_RING_SIZE",
+    value: Value::Bytes(64 << 10, 4 << 10, 64 << 20),
+    sentence: "shared memory for each thread that copies, 64 bytes a slot; taken down to a power of two",
+};
+
+/// Who drains the rings.
+pub static DRAIN: Setting = Setting {
+    variable: "ACLSHIM_DRAIN",
+    value: Value::Choice(&["auto", "inside", "outside", "off"]),
+    sentence: "who writes the records to files: auto and inside start one thread in the program at its first copy; with \
+               outside another process does it (`aclshim collect`); off leaves them in the ring",
+};
+
+/// What is written of each call.
+pub static CALLS: Setting = Setting {
+    variable: "ACLSHIM_CALLS",
+    value: Value::Choice(&["trace", "json", "off"]),
+    sentence: "where every call goes: trace is the binary trace; json is the JSON log as well; off writes neither, and the \
+               log tells of failed calls only",
+};
+
+/// How much of a batch is recorded.
+pub static BATCH_ITEMS: Setting = Setting {
+    variable: "ACLSHIM_BATCH_ITEMS",
+    value: Value::Count(64, 0, 4096),
+    sentence: "how many items of a batch are recorded one by one, as far as a quarter of the ring goes; the summary of all \
+               of them always is",
+};
+
+/// The names of output files.
+pub static FILE: Setting = Setting {
+    variable: "ACLSHIM_FILE",
+    value: Value::Text("aclshim-%p-%t"),
+    sentence: "the names of traces and logs without their ending: %p process, %h host, %e executable, %t time of birth, \
+               %r rank (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID or RANK_ID)",
+};
+
+/// When the next file is begun.
+pub static SEGMENT: Setting = Setting {
+    variable: "ACLSHIM_SEGMENT",
+    value: Value::Bytes(64 << 20, 1 << 20, 1 << 40),
+    sentence: "the size at which a trace or log is closed and the next one begun",
+};
+
+/// What all files may take.
+pub static BUDGET: Setting = Setting {
+    variable: "ACLSHIM_BUDGET",
+    value: Value::Bytes(1 << 30, 4 << 20, 1 << 50),
+    sentence: "the bytes that all traces and logs in the directory may take together; beyond that the oldest are removed, \
+               and the log says so",
+};
+
 /// All settings.
-pub static SETTINGS: &[&Setting] = &[&MODE, &DIR, &REAL, &RING_DIR, &DEEPBIND];
+pub static SETTINGS: &[&Setting] = &[
+    &MODE,
+    &DIR,
+    &REAL,
+    &RING_DIR,
+    &RING_SIZE,
+    &RECORD,
+    &DRAIN,
+    &CALLS,
+    &BATCH_ITEMS,
+    &FILE,
+    &SEGMENT,
+    &BUDGET,
+    &DEEPBIND,
+];
+
+/// A number of bytes as people write it: the largest unit that divides it.
+pub fn bytes_text(bytes: u64) -> (u64, &'static str) {
+    let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
+    let unit = units.into_iter().find(|(unit, _)| bytes != 0 && bytes.is_multiple_of(*unit));
+    unit.map_or((bytes, ""), |(unit, name)| (bytes / unit, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_digits_with_a_unit_and_within_bounds() {
+        let cases: [(&[u8], Option<u64>); 9] = [
+            (b"64K", Some(64 << 10)),
+            (b"4096", Some(4096)),
+            (b"1M", Some(1 << 20)),
+            (b"1", None),
+            (b"99999999999999999999999", None),
+            (b"-1", None),
+            (b"K", None),
+            (b"", None),
+            (b"64k", None),
+        ];
+        for (given, number) in cases {
+            assert_eq!(RING_SIZE.number(given), number, "{:?}", core::str::from_utf8(given));
+        }
+        assert_eq!((BATCH_ITEMS.number(b"0"), BATCH_ITEMS.number(b"1K")), (Some(0), None));
+    }
+}

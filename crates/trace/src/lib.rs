@@ -1,8 +1,27 @@
 //! What a process leaves in shared memory, and how it is read back.
 //!
-//! [`page`] is the layout, [`writer`] runs inside the host (no heap, no lock), [`reader`] outside.
+//! [`layout`] and [`slot`] are the format. [`ring`] and [`file`] write it inside the host: no heap, no
+//! lock. [`reader`], [`ring_file`] and [`record`] read it, inside and outside; [`origin`] tells whose it is.
+//! [`segment`] and [`segment_reader`] are the files that a drain makes of it.
 
-pub mod page;
+#[cfg(not(loom))]
+pub mod clock;
+#[cfg(not(loom))]
+pub mod documents;
+#[cfg(not(loom))]
+pub mod file;
+pub mod layout;
+#[cfg(not(loom))]
+pub mod origin;
 pub mod reader;
+pub mod record;
+pub mod ring;
+#[cfg(not(loom))]
+pub mod ring_file;
+#[cfg(all(test, not(loom)))]
+mod sample;
+pub mod segment;
+pub mod segment_reader;
+pub mod slot;
+pub mod sync;
 pub mod text;
-pub mod writer;

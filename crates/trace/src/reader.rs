@@ -1,200 +1,235 @@
-//! Reading count files, of processes that run and of processes that are gone.
+//! Reading rings: of threads that run and of threads that are gone, to drain them or to look.
 
-use crate::page::{BLOCKS, Block, Counter, FUNCTIONS, Header, MAGIC, NAME, PREFIX, Page, SUFFIX, VERSION};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
-use std::mem::offset_of;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use crate::layout::{CHANGING, Control};
+use crate::record;
+use crate::slot::{Head, Layout, Slot, State, Words};
+use crate::sync::{Ordering, spin_loop};
 
-/// What one process counted.
+#[cfg(not(loom))]
+pub use crate::ring_file::{RingFile, Unreadable, files, lock};
+
+/// How a ring is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// To drain a living process: a call in flight is waited for, until a quarter of the ring is behind it.
+    Drain,
+    /// The same at its end: not where an outermost call has ended behind it.
+    Flush,
+    /// To drain what a dead process has left.
+    Finish,
+    /// Only to look; nothing is marked.
+    Look,
+}
+
+impl Reading {
+    /// Whether what is not there yet may still come.
+    fn is_of_the_living(self) -> bool {
+        matches!(self, Reading::Drain | Reading::Flush)
+    }
+}
+
+/// Consecutive slots: whole records.
 #[derive(Debug, Default)]
-pub struct Counts {
-    /// The process.
-    pub pid: u32,
-    /// Where its output goes.
-    pub dir: PathBuf,
-    /// Calls forwarded but in no counter.
-    pub not_recorded: u64,
-    /// Outermost calls under way when the file was read.
-    pub in_flight: u64,
-    /// By function.
-    pub functions: BTreeMap<String, Tally>,
+pub struct Run {
+    /// The number of the first.
+    pub first: u64,
+    /// The slots.
+    pub slots: Vec<Words>,
+    /// Where to go on.
+    pub next: u64,
+    /// Slots that were overwritten before they could be read.
+    pub overwritten: u64,
+    /// Slots that were claimed and never written, or belong to a record whose beginning is gone.
+    pub gaps: u64,
 }
 
-/// What was counted of one function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Outermost calls.
-    pub calls: u64,
-    /// Calls inside another.
-    pub nested: u64,
-    /// Outermost calls that failed.
-    pub errors: u64,
-    /// Bytes of outermost calls that succeeded.
-    pub bytes: u64,
+/// One ring of a process.
+#[derive(Clone, Copy)]
+pub struct Ring<'a> {
+    /// Its state.
+    pub control: &'a Control,
+    /// Its slots; their number is a power of two.
+    pub slots: &'a [Slot],
 }
 
-/// Why a file cannot be read.
-#[derive(Debug)]
-pub enum Unreadable {
-    /// The file is not one of ours, or not finished.
-    NotOurs,
-    /// The file is of a version that this program does not know.
-    Version(u32),
-    /// The file ends too early.
-    Short(usize),
-    /// The system said no.
-    Io(io::Error),
+enum Seen {
+    /// A record, whole.
+    Record(usize),
+    /// Not what was looked for: not there yet, or never to come.
+    Gap,
+    /// Something newer stands there.
+    Lapped,
 }
 
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unreadable::NotOurs => write!(f, "not an aclshim count file"),
-            Unreadable::Version(found) => {
-                write!(f, "format version {found}; this program reads version {VERSION}, use the aclshim that wrote it")
-            }
-            Unreadable::Short(len) => write!(f, "{len} bytes long, expected {}", size_of::<Page>()),
-            Unreadable::Io(error) => write!(f, "{error}"),
-        }
+impl Ring<'_> {
+    /// The thread that writes here, and the number from which on it does; `None` while it changes.
+    pub fn owner(&self) -> Option<(u32, u64)> {
+        let owner = self.control.owner.load(Ordering::Acquire);
+        let since = self.control.since.load(Ordering::Acquire);
+        let is_same = self.control.owner.load(Ordering::Acquire) == owner;
+        (is_same && owner != 0 && owner != CHANGING).then_some((owner, since))
     }
-}
 
-impl std::error::Error for Unreadable {}
-
-/// Reads one file.
-pub fn read(path: &Path) -> Result<Counts, Unreadable> {
-    let mut bytes = Vec::new();
-    // A FIFO in a directory that others may write to must not stop us.
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
-        .and_then(|file| file.take(2 * size_of::<Page>() as u64).read_to_end(&mut bytes))
-        .map_err(Unreadable::Io)?;
-    parse(&bytes)
-}
-
-fn parse(bytes: &[u8]) -> Result<Counts, Unreadable> {
-    let word = |at: usize| bytes.get(at..at + 8).map(|b| u64::from_le_bytes(b.try_into().unwrap_or_default()));
-    let half = |at: usize| bytes.get(at..at + 4).map(|b| u32::from_le_bytes(b.try_into().unwrap_or_default()));
-    let text = |at: usize, room: usize| {
-        let field = bytes.get(at..at + room).unwrap_or_default();
-        field.split(|&b| b == 0).next().unwrap_or_default()
-    };
-    if word(offset_of!(Header, magic)) != Some(MAGIC) {
-        return Err(Unreadable::NotOurs);
+    fn slot(&self, number: u64) -> &Slot {
+        &self.slots[number as usize & (self.slots.len() - 1)]
     }
-    match half(offset_of!(Header, version)) {
-        Some(VERSION) => {}
-        found => return Err(Unreadable::Version(found.unwrap_or_default())),
-    }
-    if bytes.len() < size_of::<Page>() {
-        return Err(Unreadable::Short(bytes.len()));
-    }
-    let word = |at| word(at).unwrap_or_default();
-    let half = |at| half(at).unwrap_or_default();
 
-    let mut counts = Counts {
-        pid: half(offset_of!(Header, pid)),
-        dir: PathBuf::from(std::ffi::OsStr::from_bytes(text(offset_of!(Header, dir), 4096))),
-        not_recorded: word(offset_of!(Header, not_recorded)),
-        ..Counts::default()
-    };
-    let functions = (half(offset_of!(Header, functions)) as usize).min(FUNCTIONS);
-    for block in (0..BLOCKS).map(|n| offset_of!(Page, blocks) + n * size_of::<Block>()) {
-        counts.in_flight += u64::from(half(block + offset_of!(Block, open)));
-        for function in 0..functions {
-            let name = text(offset_of!(Header, names) + function * NAME, NAME);
-            let tally = counts.functions.entry(String::from_utf8_lossy(name).into_owned()).or_default();
-            let counter = block + offset_of!(Block, counters) + function * size_of::<Counter>();
-            *tally += Tally {
-                calls: word(counter + offset_of!(Counter, calls)),
-                nested: word(counter + offset_of!(Counter, nested)),
-                errors: word(counter + offset_of!(Counter, errors)),
-                bytes: word(counter + offset_of!(Counter, bytes)),
-            };
-        }
+    /// The number behind the newest slot, at least `from`.
+    pub fn end(&self, from: u64) -> u64 {
+        let newest = |slot: &Slot| match slot.head() {
+            head if head.state() == State::Free => from,
+            head => (head.number(from) + 1).max(from),
+        };
+        // A number far from `from` is an old one that was never overwritten, and lies below it.
+        self.slots.iter().map(newest).max().unwrap_or(from)
     }
-    counts.functions.retain(|_, tally| *tally != Tally::default());
-    Ok(counts)
-}
 
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.nested += other.nested;
-        self.errors += other.errors;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-    }
-}
-
-/// The count files in `directory`, by name.
-pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found: Vec<PathBuf> = fs::read_dir(directory)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().as_bytes();
-            name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+    /// Whether a call at this number has been left so far behind that it is not waited for.
+    fn is_overtaken(&self, number: u64) -> bool {
+        let slots = self.slots.len() as u64;
+        // At more than one place: what stands at the first may be a gap itself.
+        // (A plain look is enough: the fence of the next `Slot::read` orders it.)
+        [slots / 4, slots / 4 + 1, slots / 2, slots / 4 * 3, slots - 1].into_iter().any(|ahead| {
+            let (probe, head) = (number + ahead, self.slot(number + ahead).head());
+            head.state() != State::Free && head.number(probe) >= probe
         })
-        .collect();
-    found.sort();
-    Ok(found)
+    }
+
+    /// Whether an outermost call that begins at this number has ended: then none before it is still under way, unless
+    /// a signal handler made this one; and who was passed by in vain says so itself.
+    fn has_outermost(&self, number: u64) -> bool {
+        let head = self.slot(number).head();
+        head.state() == State::Done
+            && head.number(number) == number
+            && matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long)
+            && !head.is_nested()
+    }
+
+    /// Whether a slot is a part of a record whose beginning was overwritten.
+    fn is_rest(&self, number: u64) -> bool {
+        let head = self.slot(number).head();
+        head.state() == State::Done
+            && head.number(number) == number
+            && matches!(head.layout(), Layout::More | Layout::Batch | Layout::Attributes | Layout::Items)
+    }
+
+    /// The record at a number, appended to `out`.
+    fn see(&self, number: u64, out: &mut Vec<Words>) -> Seen {
+        let is_there = |at: u64| loop {
+            let slot = self.slot(at);
+            // A slot that changes under the reader is looked at again: it changes a few times at most.
+            let Some(words) = slot.read() else {
+                spin_loop();
+                continue;
+            };
+            let head = Head(words[0]);
+            break match head.state() {
+                State::Free => Err(Seen::Gap),
+                _ if head.number(at) == at => Ok(words),
+                _ if head.number(at) > at => Err(Seen::Lapped),
+                _ => Err(Seen::Gap),
+            };
+        };
+        let first = match is_there(number) {
+            Ok(words) => words,
+            Err(seen) => return seen,
+        };
+        let head = Head(first[0]);
+        match head.layout() {
+            Layout::More | Layout::Batch | Layout::Attributes | Layout::Items => return Seen::Gap,
+            Layout::Long => {}
+            Layout::Linear | Layout::Fill | Layout::Note => {
+                out.push(first);
+                return Seen::Record(1);
+            }
+        }
+        let before = out.len();
+        out.push(first);
+        let mut count = 2;
+        let mut at = 1;
+        while at < count {
+            match is_there(number + at as u64) {
+                Ok(words) => out.push(words),
+                // A batch has returned, and its items are just being written down, or were when the
+                // process was killed. The call is there without them, as it was when its first slot was read.
+                Err(Seen::Gap) if at > 1 && head.state() != State::Done => {
+                    out.push([Head::done(number + at as u64, Layout::Items, 0).0, 0, 0, 0, 0, 0, 0, 0]);
+                }
+                Err(seen) => {
+                    out.truncate(before);
+                    return seen;
+                }
+            }
+            if at == 1 {
+                count = record::slots(head, out.last()).min(self.slots.len());
+            }
+            at += 1;
+        }
+        Seen::Record(count)
+    }
+
+    /// Reads records from number `from` on, `most` slots or a few more.
+    pub fn read(&self, from: u64, how: Reading, most: usize) -> Run {
+        let slots = Vec::with_capacity(most.min(self.slots.len()) + 64);
+        let mut run = Run { first: from, slots, next: from, overwritten: 0, gaps: 0 };
+        let end = if how.is_of_the_living() { u64::MAX } else { self.end(from) };
+        while run.slots.len() < most && run.next < end {
+            let at = run.next;
+            let start = run.slots.len();
+            let seen = self.see(at, &mut run.slots);
+            // Of the living nobody can tell a slot that was given up from one whose writer is held up by its signal
+            // handlers, however many calls these make: it is waited for, and if the ring is full, that is counted.
+            if how.is_of_the_living() && matches!(seen, Seen::Gap) && !self.is_rest(at) {
+                break;
+            }
+            match seen {
+                Seen::Record(count) => {
+                    let head = Head(run.slots[start][0]);
+                    if head.state() == State::InFlight && how != Reading::Look {
+                        let is_left = how == Reading::Flush && self.has_outermost(at + count as u64);
+                        let waits = how.is_of_the_living() && !is_left && !self.is_overtaken(at);
+                        if waits || !self.slot(at).pass(head) {
+                            run.slots.truncate(start);
+                            if waits {
+                                break;
+                            }
+                            continue; // it has ended meanwhile
+                        }
+                        run.slots[start][0] = head.passed().0;
+                    }
+                    run.next += count as u64;
+                }
+                // A run has no holes: the caller comes again.
+                Seen::Gap | Seen::Lapped if start > 0 => break,
+                Seen::Gap => {
+                    // Behind a lap it is the rest of a record whose beginning was overwritten.
+                    if run.overwritten > 0 {
+                        run.overwritten += 1;
+                    } else {
+                        run.gaps += 1;
+                    }
+                    run.next += 1;
+                }
+                Seen::Lapped => {
+                    let oldest = self.end(at).saturating_sub(self.slots.len() as u64).max(at + 1);
+                    run.overwritten += oldest - at;
+                    run.next = oldest;
+                }
+            }
+            if run.slots.is_empty() {
+                run.first = run.next;
+            }
+        }
+        run
+    }
+
+    /// Gives the slots before number `next` back to the writer: nobody needs them any more.
+    pub fn give_back(&self, next: u64) {
+        self.control.drained.store(next, Ordering::Release);
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::writer;
-
-    fn scratch(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("aclshim-trace-{}-{name}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        dir
-    }
-
-    #[test]
-    fn what_two_threads_count_is_read_back_as_one_sum() {
-        let dir = scratch("sum");
-        let page = writer::create(dir.as_os_str().as_bytes(), b"/some/where", ["first", "second"].into_iter()).unwrap();
-        for me in [7, 8] {
-            let block = page.claim(me, |_| true);
-            block.add(&block.counter(1).calls, 3);
-            block.add(&block.counter(1).bytes, 100);
-        }
-        let [path] = &files(&dir).unwrap()[..] else { panic!("one file") };
-        let counts = read(path).unwrap();
-        assert_eq!((counts.pid, counts.dir.as_path()), (std::process::id(), Path::new("/some/where")));
-        assert_eq!(counts.functions["second"], Tally { calls: 6, bytes: 200, ..Tally::default() });
-        assert!(!counts.functions.contains_key("first"));
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn a_block_is_handed_on_when_its_thread_is_gone_and_shared_when_all_live() {
-        let dir = scratch("claim");
-        let page = writer::create(dir.as_os_str().as_bytes(), b"", ["f"].into_iter()).unwrap();
-        let first = page.claim(1, |_| true);
-        assert!(std::ptr::eq(first, page.claim(1, |_| true)), "it stays its own");
-        for thread in 2..BLOCKS as u32 {
-            assert!(!std::ptr::eq(page.claim(thread, |_| true), &page.blocks[0]), "there is room for {thread}");
-        }
-        assert!(std::ptr::eq(page.claim(1000, |_| true), &page.blocks[0]), "no block left");
-        assert!(std::ptr::eq(page.claim(1000, |owner| owner != 1), first), "thread 1 is gone");
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn junk_a_cut_file_and_a_newer_version_are_told_apart() {
-        assert!(matches!(parse(b"hello"), Err(Unreadable::NotOurs)));
-        let mut bytes = MAGIC.to_le_bytes().to_vec();
-        bytes.extend(9u32.to_le_bytes());
-        assert!(matches!(parse(&bytes), Err(Unreadable::Version(9))));
-        bytes[8] = VERSION as u8;
-        assert!(matches!(parse(&bytes), Err(Unreadable::Short(12))));
-    }
-}
+#[cfg(all(test, not(loom)))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;

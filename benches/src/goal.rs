@@ -1,0 +1,149 @@
+//! What is aimed at: one row a goal. A missed one is said; nothing fails by it, because a time depends on the machine.
+
+use crate::figure::{
+    COLD_NS, INSTRUCTIONS, NS, SUSTAINED_NS, batch_ns_per_item, first_call_us, rss_kib, rss_per_thread_kib, startup_us,
+};
+use crate::report::Report;
+use std::fmt::{self, Display, Formatter};
+
+/// A row.
+pub struct Goal {
+    /// What is compared, in words.
+    pub text: &'static str,
+    /// What it is compared with.
+    pub bound: Bound,
+    value: fn(&Report) -> Option<f64>,
+}
+
+/// From where on a goal is missed.
+pub enum Bound {
+    /// Above it.
+    AtMost(f64),
+    /// Below it.
+    AtLeast(f64),
+}
+use Bound::{AtLeast, AtMost};
+
+/// All goals. "Added" is over a direct call.
+pub const GOALS: &[Goal] = &[
+    Goal {
+        text: "record, warm: ns added, x limit",
+        bound: AtMost(1.25),
+        value: |run| run.case("record")?.times_limit(NS),
+    },
+    Goal {
+        text: "record, cold: ns added, x limit",
+        bound: AtMost(1.5),
+        value: |run| run.case("record")?.times_limit(COLD_NS),
+    },
+    Goal {
+        text: "record_drained, sustained: ns added, x limit",
+        bound: AtMost(1.6),
+        value: |run| run.case("record_drained")?.times_limit(SUSTAINED_NS),
+    },
+    Goal {
+        text: "record: instructions added",
+        bound: AtMost(100.0),
+        value: |run| run.case("record")?.over(INSTRUCTIONS),
+    },
+    Goal {
+        text: "record: gain of a second thread, x that of direct",
+        bound: AtLeast(0.95),
+        value: |run| {
+            let gain = |name| run.case(name)?.of.thread_gain.median();
+            Some(gain("record")? / gain("direct")?)
+        },
+    },
+    Goal {
+        text: "8 threads x 100,000 calls a second: calls not recorded",
+        bound: AtMost(0.0),
+        value: |run| Some(run.paced.as_ref()?.balance.not_recorded),
+    },
+    Goal {
+        text: "8 threads x 100,000 calls a second: calls of which nothing is known",
+        bound: AtMost(0.0),
+        value: |run| Some(run.paced.as_ref()?.balance.unknown().abs()),
+    },
+    Goal {
+        text: "record_drained, sustained: calls neither recorded nor counted",
+        bound: AtMost(0.0),
+        value: |run| run.case("record_drained")?.of.unknown.farthest(),
+    },
+    Goal {
+        text: "off: ns over tail_jump",
+        bound: AtMost(3.0),
+        value: |run| Some(run.case("off")?.of.ns.min()? - run.case("tail_jump")?.of.ns.min()?),
+    },
+    Goal {
+        text: "record, a batch of 1,000: ns added an item",
+        bound: AtMost(2.0),
+        value: |run| batch_ns_per_item(&run.case("record")?),
+    },
+    Goal { text: "naive: ns added, x record", bound: AtLeast(50.0), value: |run| times_record(run, "naive") },
+    Goal { text: "lttng: ns added, x record", bound: AtLeast(6.0), value: |run| times_record(run, "lttng") },
+    Goal {
+        text: "defaults, a process without a copy: us over /bin/true",
+        bound: AtMost(300.0),
+        value: |run| startup_us(&run.case("record_drained")?),
+    },
+    Goal {
+        text: "defaults, a process without a copy: files left",
+        bound: AtMost(0.0),
+        value: |run| run.case("record_drained")?.of.idle_files.max(),
+    },
+    Goal {
+        text: "defaults, a process without a copy: threads of ours",
+        bound: AtMost(0.0),
+        value: |run| run.case("record_drained")?.over(|of| of.idle_threads.max()),
+    },
+    Goal {
+        text: "defaults: first call, us",
+        bound: AtMost(1000.0),
+        value: |run| first_call_us(&run.case("record_drained")?),
+    },
+    Goal {
+        text: "defaults: resident with one thread, KiB added",
+        bound: AtMost(2048.0),
+        value: |run| rss_kib(&run.case("record_drained")?),
+    },
+    Goal {
+        text: "defaults: resident for each more thread, KiB added",
+        bound: AtMost(128.0),
+        value: |run| rss_per_thread_kib(&run.case("record_drained")?),
+    },
+    Goal {
+        text: "defaults: ring file after 10,000 short threads, KiB",
+        bound: AtMost(4096.0),
+        value: |run| run.case("record_drained")?.of.ring_kib.max(),
+    },
+];
+
+impl Goal {
+    /// What was measured, if it was.
+    pub fn value(&self, run: &Report) -> Option<f64> {
+        (self.value)(run)
+    }
+}
+
+impl Bound {
+    /// Whether the goal is held.
+    pub fn holds(&self, value: f64) -> bool {
+        match *self {
+            AtMost(bound) => value <= bound,
+            AtLeast(bound) => value >= bound,
+        }
+    }
+}
+
+impl Display for Bound {
+    fn fmt(&self, to: &mut Formatter) -> fmt::Result {
+        match self {
+            AtMost(bound) => write!(to, "<= {bound}"),
+            AtLeast(bound) => write!(to, ">= {bound}"),
+        }
+    }
+}
+
+fn times_record(run: &Report, name: &str) -> Option<f64> {
+    Some(run.case(name)?.over(NS)? / run.case("record")?.over(NS)?)
+}

@@ -1,0 +1,296 @@
+//! What records add up to: calls, bytes, errors and durations by function.
+
+use aclshim_facts::Function;
+use aclshim_facts::call::Amount;
+use aclshim_trace::clock::Calibration;
+use aclshim_trace::record::{Call, End, Entry};
+use aclshim_trace::slot::{Head, Layout, State, Words};
+use std::collections::BTreeMap;
+
+/// The most open calls that are remembered, so that a stream of calls that never end cannot eat the memory.
+const MOST_OPEN: usize = 65_536;
+
+/// Sixteen for each power of two from 16 on, and one for each smaller number.
+const BUCKETS: usize = 16 * 61;
+
+/// Durations in buckets whose width is a sixteenth of their value.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+    count: u64,
+}
+
+impl Histogram {
+    /// One more.
+    pub fn add(&mut self, value: u64) {
+        let power = value.max(16).ilog2();
+        let bucket = if value < 16 { value } else { u64::from(power - 3) * 16 + (value >> (power - 4) & 15) };
+        if self.buckets.is_empty() {
+            self.buckets.resize(BUCKETS, 0);
+        }
+        self.buckets[bucket as usize] += 1;
+        self.count += 1;
+    }
+
+    /// All of another.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
+        for (mine, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += more;
+        }
+        self.count += other.count;
+    }
+
+    /// The value that so many of a hundred do not exceed, to within a sixteenth; `None` if there is none.
+    pub fn percentile(&self, percent: u64) -> Option<u64> {
+        let wanted = (self.count * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        let bucket = self.buckets.iter().position(|count| {
+            seen += *count;
+            seen >= wanted
+        });
+        bucket.map(|bucket| match bucket as u64 {
+            small if small < 16 => small,
+            bucket => {
+                let (power, step) = ((bucket / 16 + 3) as u32, bucket % 16);
+                let width = 1u64 << (power - 4);
+                (1 << power) + step * width + width / 2
+            }
+        })
+    }
+}
+
+/// What is known of one function.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Outermost calls.
+    pub calls: u64,
+    /// Calls inside another.
+    pub nested: u64,
+    /// Outermost calls that returned something else than 0.
+    pub errors: u64,
+    /// Bytes of outermost calls that returned 0.
+    pub bytes: u64,
+    /// Outermost calls under way.
+    pub in_flight: u64,
+    /// How long outermost calls took, in nanoseconds.
+    pub durations: Histogram,
+}
+
+impl Sums {
+    /// Adds another.
+    pub fn merge(&mut self, other: &Sums) {
+        self.calls += other.calls;
+        self.nested += other.nested;
+        self.errors += other.errors;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.in_flight += other.in_flight;
+        self.durations.merge(&other.durations);
+    }
+}
+
+/// A call whose end has not been read yet.
+#[derive(Debug)]
+struct Open {
+    function: usize,
+    bytes: u64,
+    is_left: bool,
+    is_nested: bool,
+}
+
+/// The records of one process, added up in the order of their rings.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// By the header's numbers.
+    functions: Vec<Sums>,
+    open: BTreeMap<(u32, u64), Open>,
+}
+
+/// How many bytes a call asks to move or set.
+pub fn bytes(function: Function, call: &Call) -> u64 {
+    match function.call(&call.arguments).amount() {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Sum { .. } => call.batch.as_ref().map_or(0, |batch| batch.total),
+    }
+}
+
+impl Account {
+    /// Adds a record of ring `ring`; `function` is what the process called number `call.function`.
+    pub fn add(&mut self, ring: u32, entry: &Entry, function: Option<Function>, clock: Option<&Calibration>) {
+        match entry {
+            Entry::Call(call) => self.call(ring, call, function, clock),
+            Entry::End { of, end } => {
+                if let Some(open) = self.open.remove(&(ring, *of)) {
+                    if !open.is_left && !open.is_nested {
+                        self.sums(open.function).in_flight -= 1;
+                    }
+                    self.ended(&open, end, clock);
+                }
+            }
+            Entry::Thread { .. } | Entry::Lost { .. } | Entry::Findings { .. } => {}
+        }
+    }
+
+    /// Whether a slot is a call of the common kind, which can be added as it is: outermost, done, in one
+    /// slot, and it returned 0.
+    pub fn takes(slot: &Words) -> bool {
+        let head = Head(slot[0]);
+        head.state() == State::Done
+            && matches!(head.layout(), Layout::Linear | Layout::Fill)
+            && !head.is_nested()
+            && slot[2] >> 32 == 0
+            && slot[2] < u64::from(u32::MAX)
+    }
+
+    /// Adds a slot that it [`takes`](Self::takes).
+    pub fn take(&mut self, ring: u32, number: u64, slot: &Words, clock: Option<&Calibration>) {
+        self.leave(ring, number);
+        let sums = self.sums(usize::from(Head(slot[0]).function()));
+        sums.calls += 1;
+        sums.bytes = sums.bytes.saturating_add(slot[6]);
+        if let Some(clock) = clock {
+            sums.durations.add(clock.span_ns(slot[2]));
+        }
+    }
+
+    fn sums(&mut self, function: usize) -> &mut Sums {
+        if self.functions.len() <= function {
+            self.functions.resize_with(function + 1, Sums::default);
+        }
+        &mut self.functions[function]
+    }
+
+    fn call(&mut self, ring: u32, call: &Call, function: Option<Function>, clock: Option<&Calibration>) {
+        let index = usize::from(call.function);
+        let open = Open {
+            function: index,
+            bytes: function.map_or(0, |function| bytes(function, call)),
+            is_left: false,
+            is_nested: call.is_nested,
+        };
+        if call.is_nested {
+            self.sums(index).nested += 1;
+        } else {
+            self.sums(index).calls += 1;
+            self.leave(ring, call.number);
+        }
+        match &call.end {
+            // A duration that did not fit comes in a record of its own.
+            Some(end) if end.duration < u64::from(u32::MAX) => self.ended(&open, end, clock),
+            _ => {
+                if !call.is_nested {
+                    self.sums(index).in_flight += 1;
+                }
+                self.open.insert((ring, call.number), open);
+                if self.open.len() > MOST_OPEN {
+                    self.open.pop_first();
+                }
+            }
+        }
+    }
+
+    /// An outermost call shows that all before it on the same ring have been left.
+    fn leave(&mut self, ring: u32, number: u64) {
+        if self.open.is_empty() {
+            return;
+        }
+        for open in self.open.range_mut((ring, 0)..(ring, number)).map(|(_, open)| open) {
+            if !open.is_left && !open.is_nested {
+                self.functions[open.function].in_flight -= 1;
+            }
+            open.is_left = true;
+        }
+    }
+
+    fn ended(&mut self, open: &Open, end: &End, clock: Option<&Calibration>) {
+        if open.is_nested {
+            return;
+        }
+        let sums = self.sums(open.function);
+        if end.code == 0 {
+            sums.bytes = sums.bytes.saturating_add(open.bytes);
+        } else {
+            sums.errors += 1;
+        }
+        if let Some(clock) = clock {
+            sums.durations.add(clock.span_ns(end.duration));
+        }
+    }
+
+    /// By the header's numbers.
+    pub fn functions(&self) -> &[Sums] {
+        &self.functions
+    }
+
+    /// Everything together.
+    pub fn total(&self) -> Sums {
+        self.functions.iter().fold(Sums::default(), |mut total, sums| {
+            total.merge(sums);
+            total
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aclshim_trace::record::ARGUMENTS;
+
+    fn call(number: u64, is_nested: bool, end: Option<End>) -> Entry {
+        let mut arguments = [0; ARGUMENTS];
+        arguments[3] = 100;
+        Entry::Call(Call {
+            number,
+            function: Function::aclrtMemcpy as u8,
+            arguments,
+            begin: 0,
+            end,
+            site: 0,
+            is_nested,
+            findings: 0,
+            flags: 0,
+            scope: 0,
+            batch: None,
+        })
+    }
+
+    fn account(entries: &[Entry]) -> Sums {
+        let mut account = Account::default();
+        for entry in entries {
+            account.add(7, entry, Some(Function::aclrtMemcpy), None);
+        }
+        account.total()
+    }
+
+    const GOOD: End = End { duration: 5, code: 0 };
+
+    #[test]
+    fn a_call_in_flight_is_left_once_another_outermost_one_follows() {
+        let open = account(&[call(1, false, None)]);
+        assert_eq!((open.calls, open.in_flight, open.bytes), (1, 1, 0));
+        let nested = account(&[call(1, false, None), call(2, true, Some(GOOD))]);
+        assert_eq!((nested.calls, nested.nested, nested.in_flight), (1, 1, 1));
+        let left = account(&[call(1, false, None), call(2, false, Some(GOOD))]);
+        assert_eq!((left.calls, left.in_flight, left.bytes), (2, 0, 100));
+    }
+
+    #[test]
+    fn an_end_that_comes_apart_completes_its_call() {
+        let end = |of, code| Entry::End { of, end: End { duration: 9, code } };
+        let sums = account(&[call(1, false, None), end(1, 0)]);
+        assert_eq!((sums.calls, sums.in_flight, sums.bytes, sums.errors), (1, 0, 100, 0));
+        let sums = account(&[call(1, false, None), call(2, false, Some(GOOD)), end(1, 7), end(55, 0)]);
+        assert_eq!((sums.calls, sums.in_flight, sums.bytes, sums.errors), (2, 0, 100, 1));
+    }
+
+    #[test]
+    fn percentiles_are_right_to_a_sixteenth() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile(50), None);
+        (1..=10_000).for_each(|value| histogram.add(value));
+        for (percent, exact) in [(50, 5000), (99, 9900), (1, 100), (100, 10_000)] {
+            let found = histogram.percentile(percent).unwrap();
+            assert!(found.abs_diff(exact) <= exact / 16 + 1, "{percent}: {found}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Records of processes that are gone: those that were killed before their drain had written all.
+//!
+//! A drain looks now and then through the ring folder. What a dead process has left for the same directory is
+//! written to that process's own trace and log; a ring file with nothing left in it is removed.
+
+use crate::drain::Drain;
+use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{Reading, RingFile, Unreadable};
+use std::ffi::OsStr;
+use std::fs::ReadDir;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// So long the looking may take in one go: the drain's own process must not wait for it.
+const LOOK_NS: u64 = 2_000_000;
+/// A file without a beginning whose process is gone is removed when it is so old.
+const UNFINISHED: Duration = Duration::from_secs(60);
+
+/// What a drain knows of others.
+pub struct Adoption {
+    own: PathBuf,
+    dir: PathBuf,
+    pid_ns: u64,
+    uid: u32,
+    /// How far the folder has been looked through.
+    folder: Option<ReadDir>,
+}
+
+impl Adoption {
+    /// By the drain of the process whose ring file is `own`.
+    pub fn new(own: PathBuf, header: &Header) -> Self {
+        let origin = Origin::new(header);
+        Self { own, dir: origin.dir, pid_ns: origin.pid_ns, uid: origin.uid, folder: None }
+    }
+
+    /// Looks for files of dead processes for a while, and takes care of them; `true` when all have been seen. Names
+    /// are not collected: others may have put any number of them there.
+    pub fn look(&mut self) -> bool {
+        let Some(folder) = self.own.parent() else { return true };
+        let begin = monotonic_ns();
+        let Some(mut entries) = self.folder.take().or_else(|| std::fs::read_dir(folder).ok()) else { return true };
+        while let Some(entry) = entries.next() {
+            if let Ok(entry) = entry
+                && is_nobody(&entry.file_name())
+                && entry.path() != self.own
+            {
+                self.consider(&entry.path());
+            }
+            if monotonic_ns().saturating_sub(begin) > LOOK_NS {
+                self.folder = Some(entries);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn consider(&self, path: &Path) -> Option<()> {
+        let about = std::fs::symlink_metadata(path).ok()?;
+        if about.uid() != self.uid {
+            return None;
+        }
+        let file = match RingFile::open(path) {
+            Ok(file) => file,
+            Err(Unreadable::NotOurs) => {
+                // Its process was killed while it made it.
+                if about.is_file() && about.modified().ok()?.elapsed().is_ok_and(|age| age > UNFINISHED) {
+                    let _ = std::fs::remove_file(path);
+                }
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let origin = Origin::new(file.header());
+        if origin.pid_ns != self.pid_ns || !is_gone(&origin) {
+            return None;
+        }
+        drop(file);
+        let file = RingFile::open_to_drain(path).ok()?;
+        if origin.dir == self.dir {
+            finish(file);
+        } else if is_empty(file) {
+            let _ = std::fs::remove_file(path);
+        }
+        Some(())
+    }
+}
+
+/// Whether nobody has the number of the process that a file is named after: the others need not be opened.
+fn is_nobody(name: &OsStr) -> bool {
+    let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
+    let pid = name.and_then(|rest| rest.split('-').next()?.parse::<libc::pid_t>().ok());
+    // SAFETY: the null signal only asks.
+    pid.is_some_and(|pid| pid > 0 && unsafe { libc::kill(pid, 0) } != 0)
+}
+
+/// Whether nothing is left to be drained.
+fn is_empty(mut file: RingFile) -> bool {
+    let rings = file.look_for_rings();
+    (0..rings).filter_map(|number| file.ring(number)).all(|ring| {
+        let drained = ring.control.drained.load(Ordering::Relaxed);
+        ring.end(drained) == drained
+    })
+}
+
+/// Drains the file of a process that is gone, and removes it if all has been written.
+pub fn finish(file: RingFile) {
+    let drain = Drain::new(file.header(), "outside");
+    finish_with(file, drain);
+}
+
+/// The same with a drain that may have begun while the process lived.
+pub fn finish_with(mut file: RingFile, mut drain: Drain) {
+    file.look_for_rings();
+    let moved = drain.pass(file.header(), |number| file.ring(number), Reading::Finish);
+    if moved > 0 {
+        drain.adopt(file.path.as_os_str().as_bytes(), moved);
+        drain.stop(file.header(), |number| file.ring(number), "the process is gone");
+    }
+    let path = file.path.clone();
+    if drain.is_well() && is_empty(file) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Whether a process of our own pid namespace is known to be gone: nobody has its number, or
+/// somebody who began later.
+pub fn is_gone(origin: &Origin) -> bool {
+    if !origin.is_of_this_boot() {
+        return true;
+    }
+    let Ok(stat) = std::fs::read(format!("/proc/{}/stat", origin.pid)) else {
+        // SAFETY: the null signal only asks.
+        let asked = unsafe { libc::kill(origin.pid as libc::pid_t, 0) };
+        return asked != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+    };
+    let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
+    let fields: Vec<_> = stat[behind..].split(|&byte| byte == b' ').filter(|field| !field.is_empty()).collect();
+    let start_time = fields.get(19).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
+    // A zombie has ended, though its parent has not asked yet.
+    // (If only its first thread has, the others are counted.)
+    let threads = fields.get(17).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
+    let has_ended = matches!(fields.first(), Some(&b"Z" | &b"X")) && threads.is_none_or(|threads| threads <= 1);
+    has_ended || start_time.is_some_and(|time| time != origin.start_time)
+}

@@ -1,0 +1,164 @@
+//! The drain inside the host: the loop of a thread that its host has started for it.
+
+use crate::adoption::Adoption;
+use crate::drain::Drain;
+use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
+use aclshim_trace::reader::{self, Reading, Ring, Unreadable};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// What the drain needs of the process that it runs in.
+pub trait Host {
+    /// The mapped header of the ring file.
+    fn header(&self) -> Option<&'static Header>;
+    /// The folder that the ring file is in.
+    fn ring_dir(&self) -> &[u8];
+    /// A ring that was made.
+    fn ring(&self, ring: usize) -> Option<Ring<'static>>;
+    /// How often the host has asked for everything to be written.
+    fn asked(&self) -> u32;
+    /// Tells the host that it has been.
+    fn answer(&self, asked: u32);
+    /// Waits until it is asked again, or so many nanoseconds.
+    fn wait(&self, asked: u32, ns: u64);
+    /// Has the real library asked who it is, and the header say so: something was copied by now.
+    fn ask_library(&self);
+}
+
+/// The shortest and the longest nap between two passes. A ring of the default size holds a tenth of
+/// a second's calls at ten thousand a second, and ten milliseconds' at a hundred thousand.
+const NAPS_NS: [u64; 2] = [500_000, 4_000_000];
+/// The nap after a failure.
+const FAILED_NAP_NS: u64 = 20_000_000;
+/// How often dead processes are looked for.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Drains until the process ends, or the host has no other thread left; or says why it cannot.
+pub fn run(host: &impl Host) -> Result<(), &'static str> {
+    let header = host.header().ok_or("there is no ring file")?;
+    // Shared with the host, a descriptor could be closed by it, and its number be the host's own file a moment later.
+    own_descriptors().ok_or("it gets no descriptors of its own (close_range, unshare)")?;
+    let host_threads = HostThreads::new().ok_or("without /proc nobody can tell when it has to end")?;
+    crate::install();
+    let path = PathBuf::from(OsStr::from_bytes(host.ring_dir()))
+        .join(format!("{PREFIX}{}-{:x}{SUFFIX}", header.pid, header.born_ns));
+    let held = match hold(&path) {
+        Ok(held) => Some(held),
+        Err(Unreadable::Taken) => return Ok(()), // somebody outside drains this process
+        // Where nothing can be locked there is nobody else either.
+        Err(_) => None,
+    };
+    let ring = |number| host.ring(number);
+    let mut drain = Drain::new(header, "inside");
+    let mut adoption = Adoption::new(path, header);
+    let (mut answered, mut nap, mut is_introduced) = (0, NAPS_NS[0], false);
+    let mut looked = 0;
+    loop {
+        let asked = host.asked();
+        let moved = drain.pass(header, ring, Reading::Drain);
+        let is_over = host_threads.are_gone();
+        if asked != answered || is_over {
+            // What came meanwhile, too; but not for ever, where threads go on.
+            for _ in 0..8 {
+                if drain.pass(header, ring, Reading::Flush) == 0 {
+                    break;
+                }
+            }
+            drain.stop(header, ring, "the program ends");
+            host.answer(asked);
+            answered = asked;
+        }
+        if is_over {
+            break;
+        }
+        if !is_introduced && drain.has_copied() {
+            host.ask_library();
+            is_introduced = drain.introduce(header);
+        }
+        // Not before the first records are written: a short program is not to wait for what others have left.
+        if answered == 0 && drain.is_well() && monotonic_ns().saturating_sub(looked) >= LOOK_NS {
+            let is_done = adoption.look();
+            looked = if is_done { monotonic_ns() } else { 0 };
+        }
+        // What cannot be written now need not be tried at once; a pass that found a quarter of a ring should
+        // have come sooner.
+        nap = match moved {
+            _ if !drain.is_well() => FAILED_NAP_NS,
+            0 => (nap + nap / 4).min(NAPS_NS[1]),
+            few if few < u64::from(header.slots) / 4 => nap,
+            _ => NAPS_NS[0],
+        };
+        host.wait(asked, nap);
+    }
+    drop(held);
+    Ok(())
+}
+
+/// The threads of this process, asked through descriptors of our own: a later chroot does not hide them.
+struct HostThreads(File);
+
+impl HostThreads {
+    fn new() -> Option<Self> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        let folder = OpenOptions::new().read(true).custom_flags(flags).open("/proc/self").ok()?;
+        let threads = Self(folder);
+        threads.count().map(|_| threads)
+    }
+
+    /// How many there are, the first one included even if it has ended: a folder has two links more than folders in it.
+    fn count(&self) -> Option<u64> {
+        // SAFETY: all zero is a valid value, which the system fills.
+        unsafe {
+            let mut about = std::mem::zeroed::<libc::stat>();
+            let asked = libc::fstatat(self.0.as_raw_fd(), c"task".as_ptr(), &mut about, 0);
+            (asked == 0).then_some((about.st_nlink as u64).saturating_sub(2))
+        }
+    }
+
+    /// Whether the host has none left: there are the drain, its keeper, and the first one, which has ended: it has no
+    /// program any more.
+    fn are_gone(&self) -> bool {
+        if self.count() != Some(3) {
+            return false;
+        }
+        let mut byte = 0u8;
+        // SAFETY: a buffer of ours.
+        let asked = unsafe { libc::readlinkat(self.0.as_raw_fd(), c"exe".as_ptr(), (&raw mut byte).cast(), 1) };
+        asked < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT)
+    }
+}
+
+/// Takes the ring file.
+fn hold(path: &std::path::Path) -> Result<File, Unreadable> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(Unreadable::Io)?;
+    reader::lock(&file)?;
+    Ok(file)
+}
+
+/// Gives this thread a descriptor table of its own, empty: the host's `closefrom` does not reach it, its
+/// numbers are nobody else's, and nothing of the host's is held open.
+fn own_descriptors() -> Option<()> {
+    const CLOSE_RANGE_UNSHARE: libc::c_uint = 2;
+    // SAFETY: concerns this thread's descriptors only.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, CLOSE_RANGE_UNSHARE) == 0 {
+            return Some(());
+        }
+        // Before Linux 5.9 the copies must be closed one by one. No list of them is asked for: it could not be had
+        // where there are too many.
+        let mut limit = std::mem::zeroed::<libc::rlimit>();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 || libc::unshare(libc::CLONE_FILES) != 0 {
+            return None;
+        }
+        for fd in 0..limit.rlim_max.min(1 << 20) as i32 {
+            libc::close(fd);
+        }
+    }
+    Some(())
+}

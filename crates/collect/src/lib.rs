@@ -1,0 +1,42 @@
+//! The drain: what brings records to disk, as a binary trace ([`segment`]) and a JSON log
+//! ([`log`]).
+//!
+//! It runs on one thread inside somebody else's process, or in the `aclshim` command. So it prints
+//! nothing, starts no thread, reads no environment, raises no signal and returns every failure as
+//! a value ([`failure`]); what it needs to know comes in as [`chain::Place`] and [`names::Who`].
+//!
+//! | | |
+//! |---|---|
+//! | [`drain`] | rings into files: what both sides share |
+//! | [`inside`], [`outside`] | the loops of a thread in the host and of the command |
+//! | [`adoption`] | what dead processes have left |
+//! | [`names`], [`budget`], [`chain`] | file names, how large files may become, a row of files that are appended to |
+//! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment`] |
+//! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
+//! | [`account`], [`survey`] | what records add up to, and reading them back from a directory |
+
+pub mod account;
+pub mod adoption;
+pub mod budget;
+pub mod chain;
+mod directory;
+pub mod drain;
+pub mod failure;
+pub mod inside;
+pub mod json;
+pub mod line;
+pub mod lines;
+pub mod log;
+pub mod names;
+pub mod outside;
+mod pen;
+pub mod schema;
+#[cfg(test)]
+mod scratch;
+pub mod segment;
+mod subscriber;
+pub mod survey;
+
+pub use aclshim_trace::segment as format;
+pub use aclshim_trace::segment_reader;
+pub use subscriber::install;

@@ -1,0 +1,297 @@
+//! Every kind of line in the log. This is the schema: `docs/log-schema.md` is made from it.
+//!
+//! A key is always there; where there is nothing to say it is null. Keys may be added at a new
+//! version, never renamed or removed.
+
+use crate::failure::{Failure, Report};
+use crate::line::{Address, lines};
+use crate::log::Log;
+use std::os::unix::ffi::OsStrExt;
+
+lines! {
+    /// The first line of a process.
+    info "started" Started<'a> {
+        /// The version of aclshim.
+        version: &'a str,
+        /// The executable.
+        executable: &'a [u8],
+        /// The host's name.
+        host: &'a [u8],
+        /// The rank in a distributed job; 0 where no launcher gave one.
+        rank: &'a [u8],
+        /// When the process was first seen, in nanoseconds since 1970.
+        born_ns: u64,
+        /// Where the records are drained: `inside` the process or `outside`.
+        drain: &'a str,
+        /// The settings in force.
+        settings: &'a str,
+    }
+
+    /// The last line of a process that ended in order.
+    info "stopped" Stopped<'a> {
+        /// Why it is the last.
+        reason: &'a str,
+        /// Outermost calls recorded.
+        calls: u64,
+        /// Of these, calls that did not return 0.
+        errors: u64,
+        /// Bytes of calls that returned 0.
+        bytes: u64,
+        /// Calls that were forwarded and not recorded.
+        not_recorded: u64,
+        /// Slots that were overwritten before they could be written.
+        overwritten: u64,
+    }
+
+    /// A call that did not return 0. `time_ns` is when it began.
+    warn "failed_call" FailedCall<'a> {
+        /// The function.
+        function: &'a str,
+        /// What it returned.
+        code: i64,
+        /// The name of that code.
+        code_name: Option<&'a str>,
+        /// The thread's id.
+        thread: u64,
+        /// The call's number on its thread.
+        number: u64,
+        /// How long it took.
+        duration_ns: Option<u64>,
+        /// The direction of the copy, in the vendor's words.
+        direction: Option<&'a str>,
+        /// How many bytes were asked for.
+        bytes: Option<u64>,
+        /// The room at the destination (`destMax`).
+        dst_max: Option<u64>,
+        /// The destination.
+        dst: Option<Address>,
+        /// The source.
+        src: Option<Address>,
+        /// The stream.
+        stream: Option<Address>,
+        /// Where the call came from.
+        site: Option<Address>,
+        /// Whether another recorded call made it.
+        nested: bool,
+        /// Whether the failure was asked for by a setting or a test.
+        injected: bool,
+        /// What it means.
+        message: &'a str,
+    }
+
+    /// Any call, where every call is asked for. `time_ns` is when it began.
+    info "call" Call<'a> {
+        /// The function.
+        function: &'a str,
+        /// `returned`; `left` by an exception, a jump or the end of its thread; or still `open`.
+        state: &'a str,
+        /// What it returned.
+        code: Option<i64>,
+        /// The thread's id.
+        thread: u64,
+        /// The call's number on its thread.
+        number: u64,
+        /// How long it took.
+        duration_ns: Option<u64>,
+        /// The direction of the copy, in the vendor's words.
+        direction: Option<&'a str>,
+        /// How many bytes were asked for.
+        bytes: Option<u64>,
+        /// The room at the destination (`destMax`).
+        dst_max: Option<u64>,
+        /// The destination.
+        dst: Option<Address>,
+        /// The source.
+        src: Option<Address>,
+        /// The stream.
+        stream: Option<Address>,
+        /// Where the call came from.
+        site: Option<Address>,
+        /// Whether another recorded call made it.
+        nested: bool,
+        /// Whether its result was asked for by a setting or a test.
+        injected: bool,
+    }
+
+    /// A call that breaks a rule. `time_ns` is when the call began.
+    warn "finding" Finding<'a> {
+        /// The rule's id.
+        rule: &'a str,
+        /// `error`, `violation`, `perf` or `portability`.
+        severity: &'a str,
+        /// The function.
+        function: &'a str,
+        /// The argument.
+        argument: Option<&'a str>,
+        /// The item of a batch.
+        index: Option<u64>,
+        /// The code that the vendor returns for it.
+        code: Option<i64>,
+        /// The thread's id.
+        thread: u64,
+        /// The call's number on its thread.
+        number: u64,
+        /// Where the vendor states the rule.
+        source: &'a str,
+        /// What to do.
+        fix: &'a str,
+        /// What is wrong, with all values.
+        message: &'a str,
+    }
+
+    /// Calls that were forwarded and not recorded.
+    warn "lost" Lost<'a> {
+        /// How many.
+        calls: u64,
+        /// The ring; null where there was none.
+        ring: Option<u64>,
+        /// The thread's id, where it is known.
+        thread: Option<u64>,
+        /// Not before this time.
+        from_ns: Option<u64>,
+        /// Not after this time.
+        to_ns: Option<u64>,
+        /// Why.
+        reason: &'a str,
+    }
+
+    /// Records that were overwritten by newer ones before they could be written.
+    warn "overwritten" Overwritten {
+        /// How many slots.
+        slots: u64,
+        /// The ring.
+        ring: u64,
+        /// The thread's id, where it is known.
+        thread: Option<u64>,
+        /// The number of the first slot.
+        first: u64,
+        /// Not before this time.
+        from_ns: Option<u64>,
+        /// Not after this time.
+        to_ns: Option<u64>,
+    }
+
+    /// Writing failed and works again, or a file could not be made. Records wait in memory meanwhile;
+    /// `lost` and `overwritten` say what it cost.
+    error "write_failed" WriteFailed<'a> {
+        /// What was written, or where.
+        file: &'a [u8],
+        /// What was being done.
+        step: &'a str,
+        /// The system's number for the first failure.
+        errno: i64,
+        /// How often it failed.
+        count: u64,
+        /// The first failure in words.
+        message: &'a str,
+    }
+
+    /// A file that was removed so that the directory stays within `ACLSHIM_BUDGET`.
+    warn "removed" Removed<'a> {
+        /// The file; null for the rest of a long list.
+        file: Option<&'a [u8]>,
+        /// How many files.
+        files: u64,
+        /// How many bytes.
+        bytes: u64,
+    }
+
+    /// A file that was given up for a new one before it was full.
+    warn "replaced" Replaced<'a> {
+        /// The file.
+        file: &'a [u8],
+        /// Why.
+        reason: &'a str,
+    }
+
+    /// Counts of one function, or of all, since the process began.
+    info "statistics" Statistics<'a> {
+        /// The function; null for all together.
+        function: Option<&'a str>,
+        /// Outermost calls recorded.
+        calls: u64,
+        /// Calls inside another.
+        nested: u64,
+        /// Outermost calls that did not return 0.
+        errors: u64,
+        /// Bytes of calls that returned 0.
+        bytes: u64,
+        /// Outermost calls under way.
+        in_flight: u64,
+        /// Calls that were forwarded and not recorded.
+        not_recorded: u64,
+        /// Slots that were overwritten before they could be written.
+        overwritten: u64,
+        /// Half of the calls took no longer.
+        p50_ns: Option<u64>,
+        /// 99 of 100 calls took no longer.
+        p99_ns: Option<u64>,
+    }
+
+    /// What the shim has to say of itself.
+    info "note" Note<'a> {
+        /// What it is about, in a word or two that stay the same.
+        topic: &'a str,
+        /// What it has to say.
+        message: &'a str,
+    }
+
+    /// What the shim has to say of itself and somebody should look at.
+    warn "warning" Warning<'a> {
+        /// What it is about, in a word or two that stay the same.
+        topic: &'a str,
+        /// What it has to say.
+        message: &'a str,
+    }
+
+    /// Records that a process left behind were drained by another.
+    info "adopted" Adopted<'a> {
+        /// The shared-memory file that they were in.
+        ring_file: &'a [u8],
+        /// How many slots there were.
+        slots: u64,
+        /// Calls under way when the process ended.
+        in_flight: u64,
+        /// Whether the process that left them is known to be gone.
+        gone: bool,
+    }
+}
+
+/// Says what happened while files were written. Stops at the first line that cannot be written.
+pub fn report(log: &mut Log, time_ns: u64, report: &Report) -> Result<(), Failure> {
+    if let Some(trouble) = &report.mended {
+        write_failed(log, time_ns, &trouble.first, trouble.count)?;
+    }
+    for replaced in &report.replaced {
+        let file = replaced.path.as_os_str().as_bytes();
+        log.line(time_ns, &Replaced { file, reason: replaced.why.word() })?;
+    }
+    for removed in &report.removed {
+        let file = Some(removed.path.as_os_str().as_bytes());
+        log.line(time_ns, &Removed { file, files: 1, bytes: removed.bytes })?;
+    }
+    let files = report.removed_files.saturating_sub(report.removed.len() as u64);
+    if files > 0 {
+        let listed = report.removed.iter().map(|removed| removed.bytes).sum::<u64>();
+        let bytes = report.removed_bytes.saturating_sub(listed);
+        log.line(time_ns, &Removed { file: None, files, bytes })?;
+    }
+    if report.over_budget > 0 {
+        let over = report.over_budget;
+        let message = format!("{over} bytes over ACLSHIM_BUDGET, and all files are in use; segments are short now");
+        log.line(time_ns, &Warning { topic: "budget", message: &message })?;
+    }
+    Ok(())
+}
+
+/// Says that writing failed.
+pub fn write_failed(log: &mut Log, time_ns: u64, first: &Failure, count: u64) -> Result<(), Failure> {
+    let line = WriteFailed {
+        file: first.path.as_os_str().as_bytes(),
+        step: first.step.word(),
+        errno: i64::from(first.errno),
+        count,
+        message: &first.to_string(),
+    };
+    log.line(time_ns, &line)
+}

@@ -1,0 +1,172 @@
+//! Writing the trace: blocks are appended to segments, and what the budget took is counted.
+
+use crate::chain::{Chain, Place};
+use crate::failure::{Failure, Report, Step, Trouble};
+use crate::names::Kind;
+use aclshim_trace::segment::{Head, LONGEST_PAYLOAD, Preamble, kind};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The trace files of one process.
+#[derive(Debug)]
+pub struct TraceWriter {
+    chain: Chain,
+    header: Vec<u8>,
+    past: Past,
+}
+
+/// The segments of this process and how many outermost calls each holds.
+#[derive(Debug, Default)]
+struct Past {
+    /// The last one is written now.
+    segments: Vec<(PathBuf, u64)>,
+    evicted: u64,
+}
+
+impl TraceWriter {
+    /// A writer; it makes no file before there is a block. `header` is the process's ring header
+    /// and stands at the start of each file.
+    pub fn new(place: Place, header: &[u8]) -> Self {
+        Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past: Past::default() }
+    }
+
+    /// What the next file begins with.
+    pub fn set_header(&mut self, header: &[u8]) {
+        self.header = header.to_vec();
+    }
+
+    /// Appends one block, all of it or nothing: after a failure the same block may be tried again.
+    /// `head.slots` and `head.bytes` are taken from the payload, which has at most
+    /// [`LONGEST_PAYLOAD`] bytes.
+    pub fn append(&mut self, head: &Head, payload: &[u8]) -> Result<(), Failure> {
+        let Self { chain, header, past } = self;
+        if payload.len() > LONGEST_PAYLOAD {
+            return Err(chain.fail(Step::Write, libc::EMSGSIZE));
+        }
+        let bytes = head.to_bytes(payload);
+        chain.append([&bytes, payload], &mut |segment, path| {
+            let evicted = past.begin(path);
+            Preamble { segment, first_ns: head.realtime_ns, evicted }.to_bytes(header)
+        })?;
+        if head.kind == kind::SLOTS {
+            past.add(head.flags.into());
+        }
+        Ok(())
+    }
+
+    /// How many outermost calls went with older segments, as far as was known when the last one began.
+    pub fn evicted(&self) -> u64 {
+        self.past.evicted
+    }
+
+    /// The file that is written now.
+    pub fn path(&self) -> Option<&Path> {
+        self.chain.path()
+    }
+
+    /// What happened besides the writing since this was last asked.
+    pub fn take_report(&mut self) -> Report {
+        self.chain.take_report()
+    }
+
+    /// What goes wrong now, if anything.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.chain.trouble()
+    }
+}
+
+impl Past {
+    /// A new segment begins: how many slots are gone. Another process may have removed the files,
+    /// so we look instead of remembering what we removed.
+    fn begin(&mut self, path: &Path) -> u64 {
+        let mut gone = 0;
+        self.segments.retain(|(path, slots)| {
+            let missing = std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            gone += if missing { *slots } else { 0 };
+            !missing
+        });
+        self.segments.push((path.to_path_buf(), 0));
+        self.evicted += gone;
+        self.evicted
+    }
+
+    fn add(&mut self, more: u64) {
+        if let Some((_, slots)) = self.segments.last_mut() {
+            *slots += more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Sizes;
+    use crate::scratch::Scratch;
+    use aclshim_trace::segment_reader::SegmentReader;
+    use std::fs::{self, File};
+    use std::os::unix::fs::MetadataExt;
+
+    fn writer(scratch: &Scratch, sizes: Sizes) -> TraceWriter {
+        TraceWriter::new(Place { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, b"ring header")
+    }
+
+    fn block(first: u64) -> Head {
+        Head { kind: kind::SLOTS, ring: 1, thread: 2, first, realtime_ns: 1000 + first, ..Head::default() }
+    }
+
+    #[test]
+    fn what_is_written_over_several_files_is_read_back_in_order() {
+        let scratch = Scratch::new("trace-files");
+        let mut writer = writer(&scratch, Sizes { segment: 1000, budget: 1 << 30 });
+        let payload: Vec<u8> = (0..=255).collect();
+        for n in 0..10 {
+            writer.append(&block(n * 4), &payload).unwrap();
+        }
+        let mut firsts = Vec::new();
+        for (number, name) in
+            ["t.acltrace", "t.1.acltrace", "t.2.acltrace", "t.3.acltrace", "t.4.acltrace"].iter().enumerate()
+        {
+            let file = File::open(scratch.path().join(name)).unwrap();
+            let about = file.metadata().unwrap();
+            assert!(about.mode() & 0o7777 == 0o600 && about.len() <= 1000);
+            let mut reader = SegmentReader::open(file).unwrap();
+            assert_eq!((reader.preamble.segment, reader.preamble.evicted), (number as u64, 0));
+            assert!(reader.header.starts_with(b"ring header\0"));
+            let first_ns = reader.preamble.first_ns;
+            while let Some(block) = reader.next_block().unwrap() {
+                assert_eq!((&block.payload, block.head.slots), (&payload, 4));
+                assert!(block.head.realtime_ns >= first_ns);
+                firsts.push(block.head.first);
+            }
+        }
+        assert_eq!(firsts, (0..10).map(|n| n * 4).collect::<Vec<_>>());
+        assert_eq!(scratch.names().len(), 5);
+    }
+
+    #[test]
+    fn calls_that_went_with_removed_files_are_counted_whoever_removed_them() {
+        let scratch = Scratch::new("trace-evicted");
+        let mut writer = writer(&scratch, Sizes { segment: 1 << 20, budget: 256 << 10 });
+        let payload = vec![7; 40 << 10];
+        for n in 0..6 {
+            writer.append(&Head { flags: 640, ..block(n) }, &payload).unwrap();
+        }
+        // Files of 64 KiB with one block each: with one more to come, four would be too much.
+        let report = writer.take_report();
+        assert_eq!((report.removed_files, writer.evicted()), (1, 640));
+        assert_eq!(report.removed[0].path, scratch.path().join("t.acltrace"));
+        fs::remove_file(scratch.path().join("t.1.acltrace")).unwrap();
+        writer.append(&Head { flags: 640, ..block(6) }, &payload).unwrap();
+        assert_eq!(writer.evicted(), 1280);
+        let last = SegmentReader::open(File::open(writer.path().unwrap()).unwrap()).unwrap();
+        assert_eq!((last.preamble.segment, last.preamble.evicted), (6, 1280));
+    }
+
+    #[test]
+    fn a_payload_that_no_reader_would_take_is_not_written() {
+        let scratch = Scratch::new("trace-payload");
+        let mut writer = writer(&scratch, Sizes::default());
+        let failure = writer.append(&block(0), &vec![0; LONGEST_PAYLOAD + 1]).unwrap_err();
+        assert_eq!((failure.errno, scratch.names().len()), (libc::EMSGSIZE, 0));
+    }
+}

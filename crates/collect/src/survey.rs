@@ -1,0 +1,258 @@
+//! Reading what processes have left: their traces in a directory, and the rings that name it.
+//!
+//! A record may be in both, if its drain ended between writing it and giving the slot back. It is read
+//! once: by process, ring and number.
+
+use crate::account::{Account, Sums};
+use aclshim_facts::Function;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
+use aclshim_trace::record::decode;
+use aclshim_trace::segment::kind;
+use aclshim_trace::segment_reader::SegmentReader;
+use aclshim_trace::slot::Words;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// What is known of one process.
+#[derive(Debug)]
+pub struct Process {
+    /// Who it is.
+    pub origin: Origin,
+    /// What its calls add up to.
+    pub account: Account,
+    /// Calls that were forwarded and not recorded.
+    pub not_recorded: u64,
+    /// Slots that were overwritten before anybody read them.
+    pub overwritten: u64,
+    /// Writes of the drain that failed.
+    pub write_failures: u64,
+    /// Calls whose records went with older segments.
+    pub evicted: u64,
+    /// Slots in the trace, and slots that are only in the ring.
+    pub slots: [u64; 2],
+    functions: Vec<Option<Function>>,
+    /// Where each ring's trace ends.
+    rings: BTreeMap<u32, u64>,
+}
+
+impl Process {
+    fn new(origin: Origin) -> Self {
+        Self {
+            functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
+            origin,
+            account: Account::default(),
+            not_recorded: 0,
+            overwritten: 0,
+            write_failures: 0,
+            evicted: 0,
+            slots: [0; 2],
+            rings: BTreeMap::new(),
+        }
+    }
+
+    /// What is known by function name.
+    pub fn functions(&self) -> impl Iterator<Item = (&str, &Sums)> {
+        let sums = self.account.functions().iter().enumerate();
+        sums.filter_map(|(number, sums)| Some((self.origin.functions.get(number)?.as_str(), sums)))
+    }
+
+    /// Adds consecutive slots of a ring, as far as they are new.
+    fn add(&mut self, ring: u32, first: u64, slots: &[Words], from: From) {
+        let mut at = 0;
+        while let Some(rest) = slots.get(at..).filter(|rest| !rest.is_empty()) {
+            let number = first + at as u64;
+            let Some((entry, count)) = decode(rest, number) else {
+                at += 1;
+                continue;
+            };
+            let end = self.rings.entry(ring).or_default();
+            if number >= *end {
+                *end = number + count as u64;
+                self.slots[from as usize] += count as u64;
+                let function = match &entry {
+                    aclshim_trace::record::Entry::Call(call) => self.functions.get(usize::from(call.function)),
+                    _ => None,
+                };
+                self.account.add(ring, &entry, function.copied().flatten(), self.origin.calibration.as_ref());
+            }
+            at += count;
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum From {
+    Trace = 0,
+    Ring = 1,
+}
+
+/// What was read, and what could not be.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// By process and birth.
+    processes: BTreeMap<Key, Process>,
+    /// What a person should know: a file and what is wrong with it.
+    pub troubles: Vec<(PathBuf, String)>,
+}
+
+type Key = (String, u32, u64);
+
+fn key(origin: &Origin) -> Key {
+    (origin.boot_id.clone(), origin.pid, origin.born_ns)
+}
+
+impl Survey {
+    /// The processes that were found.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.processes.values()
+    }
+
+    /// Reads a trace, a ring, or a directory: its traces, and the rings in `ring_folders` and in itself whose
+    /// processes write there.
+    pub fn read(&mut self, path: &Path, ring_folders: &[PathBuf]) -> Result<(), String> {
+        if path.exists() && !path.is_dir() {
+            return match path.extension().and_then(|extension| extension.to_str()) {
+                Some("acltrace") => self.trace(path),
+                _ => self.ring(path).map_err(|why| why.to_string()),
+            };
+        }
+        // First the rings: a record that is drained meanwhile is then in the trace, and read there.
+        let folders: BTreeSet<PathBuf> =
+            ring_folders.iter().chain([&path.to_owned()]).filter_map(|folder| folder.canonicalize().ok()).collect();
+        let mut rings = Vec::new();
+        for file in folders.iter().filter_map(|folder| reader::files(folder).ok()).flatten() {
+            match RingFile::open(&file) {
+                Ok(ring) if same_folder(&Origin::new(ring.header()).dir, path) => rings.push(ring),
+                // Somebody else's file, or one that is just being made, is none of our business.
+                Ok(_) | Err(Unreadable::NotOurs | Unreadable::Io(_)) => {}
+                Err(why) => self.troubles.push((file, why.to_string())),
+            }
+        }
+        let read: Vec<_> = rings.into_iter().map(Snapshot::take).collect();
+        let mut traces: Vec<PathBuf> = std::fs::read_dir(path)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == "acltrace"))
+            .collect();
+        self.sort(&mut traces);
+        for trace in traces {
+            if let Err(why) = self.trace(&trace) {
+                self.troubles.push((trace, why));
+            }
+        }
+        read.into_iter().for_each(|snapshot| self.snapshot(snapshot));
+        Ok(())
+    }
+
+    /// By process and number of the segment, not by name: the tenth comes after the second.
+    fn sort(&mut self, traces: &mut [PathBuf]) {
+        traces.sort_by_cached_key(|path| {
+            let opened = File::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
+            opened.map(|opened| (opened.preamble.first_ns, opened.preamble.segment))
+        });
+    }
+
+    fn trace(&mut self, path: &Path) -> Result<(), String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let mut reader =
+            SegmentReader::open(BufReader::with_capacity(1 << 20, file)).map_err(|stop| stop.to_string())?;
+        let origin = Origin::from_bytes(&reader.header).ok_or("the header is too short")?;
+        let process = self.processes.entry(key(&origin)).or_insert_with(|| Process::new(origin));
+        process.evicted = process.evicted.max(reader.preamble.evicted);
+        loop {
+            match reader.next_block() {
+                Ok(Some(block)) => {
+                    let head = block.head;
+                    if head.kind == kind::SLOTS {
+                        let slots: Vec<Words> = block.slots().collect();
+                        process.add(head.ring, head.first, &slots, From::Trace);
+                    } else if head.kind == kind::HEADER {
+                        process.origin = Origin::from_bytes(&block.payload).unwrap_or_else(|| process.origin.clone());
+                    } else if head.kind == kind::TOTALS
+                        && let Some([not_recorded, overwritten]) = totals(&block.payload)
+                    {
+                        process.not_recorded = process.not_recorded.max(not_recorded);
+                        process.overwritten = process.overwritten.max(overwritten);
+                    }
+                }
+                Ok(None) => return Ok(()),
+                Err(stop) => return Err(format!("{stop}; what stands before was read")),
+            }
+        }
+    }
+
+    fn ring(&mut self, path: &Path) -> Result<(), Unreadable> {
+        let snapshot = Snapshot::take(RingFile::open(path)?);
+        self.snapshot(snapshot);
+        Ok(())
+    }
+
+    fn snapshot(&mut self, snapshot: Snapshot) {
+        let process =
+            self.processes.entry(key(&snapshot.origin)).or_insert_with(|| Process::new(snapshot.origin.clone()));
+        // The ring's own counts are newer than what the trace tells of them.
+        process.not_recorded = process.not_recorded.max(snapshot.not_recorded);
+        process.overwritten = process.overwritten.max(snapshot.overwritten);
+        process.write_failures = snapshot.write_failures;
+        for (ring, first, slots) in &snapshot.runs {
+            process.add(*ring, *first, slots, From::Ring);
+        }
+    }
+}
+
+/// What a block of totals holds.
+fn totals(payload: &[u8]) -> Option<[u64; 2]> {
+    let (words, _) = payload.as_chunks::<8>();
+    Some([u64::from_le_bytes(*words.first()?), u64::from_le_bytes(*words.get(1)?)])
+}
+
+/// What a ring file held at one moment.
+struct Snapshot {
+    origin: Origin,
+    write_failures: u64,
+    not_recorded: u64,
+    overwritten: u64,
+    runs: Vec<(u32, u64, Vec<Words>)>,
+}
+
+impl Snapshot {
+    fn take(mut file: RingFile) -> Self {
+        let rings = file.look_for_rings();
+        let mut snapshot = Self {
+            origin: Origin::new(file.header()),
+            write_failures: file.header().write_failures.load(Ordering::Relaxed),
+            not_recorded: file.header().not_recorded.load(Ordering::Relaxed),
+            overwritten: 0,
+            runs: Vec::new(),
+        };
+        for number in 0..rings {
+            let Some(ring) = file.ring(number) else { continue };
+            let mut from = ring.control.drained.load(Ordering::Acquire);
+            let end = ring.end(from);
+            while from < end {
+                let run = ring.read(from, Reading::Look, usize::MAX);
+                snapshot.overwritten += run.overwritten;
+                if run.next == from {
+                    break;
+                }
+                from = run.next;
+                snapshot.runs.push((number as u32, run.first, run.slots));
+            }
+            snapshot.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
+            snapshot.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
+        }
+        snapshot
+    }
+}
+
+/// Whether two paths name one folder, which may not exist: a process that has nothing to write
+/// does not make it.
+fn same_folder(a: &Path, b: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
+    real(a) == real(b)
+}

@@ -1,0 +1,179 @@
+//! The layout of a process's ring file, version 1. `docs/trace-format.md` describes it for other readers.
+//!
+//! The file lives in memory (tmpfs) and is mapped by its process: every store is at once in the
+//! file, nothing has to be flushed, and SIGKILL loses nothing. It begins with a [`Header`]; at
+//! [`Header::first`], and then every [`Header::stride`] bytes, lies a ring: a [`Control`] page and
+//! the slots behind it. Rings begin at multiples of the largest page size that we run on.
+
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// The first eight bytes of a finished file; written last.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"ACLSHIM\0");
+/// The version of this layout.
+pub const VERSION: u32 = 1;
+/// How file names begin and end; the process id and the time of birth stand between.
+pub const PREFIX: &str = "aclshim-";
+/// See [`PREFIX`].
+pub const SUFFIX: &str = ".ring";
+/// Where rings may begin: a multiple of the largest page size.
+pub const UNIT: u64 = 64 * 1024;
+/// The room before a ring's slots.
+pub const CONTROL: usize = 4096;
+/// How many functions there is room for.
+pub const FUNCTIONS: usize = 64;
+/// The room for a function's name, with its NUL.
+pub const NAME: usize = 40;
+
+/// What happens when a ring is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// The newest call is not recorded, and counted.
+    Audit = 0,
+    /// The oldest record is overwritten.
+    Flight = 1,
+    /// The caller waits a bounded time, then as `Audit`.
+    Lossless = 2,
+}
+
+/// What ticks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Clock {
+    /// The processor's counter (x86-64: the invariant time-stamp counter, aarch64: cntvct_el0).
+    Counter = 0,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    Monotonic = 1,
+}
+
+/// One moment by three clocks.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Moment {
+    /// Ticks; written last, 0 while there is no second moment.
+    pub ticks: AtomicU64,
+    /// CLOCK_REALTIME.
+    pub realtime_ns: AtomicU64,
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: AtomicU64,
+}
+
+/// Who the process is and how its rings are laid out. Texts end with a NUL.
+#[repr(C, align(64))]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// The size of this structure.
+    pub size: u32,
+    /// The process, in its own pid namespace.
+    pub pid: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The inode of its pid namespace; 0 if unknown.
+    pub pid_ns: u64,
+    /// When the process began, in clock ticks after boot (`/proc/PID/stat`, field 22): with the pid it
+    /// names the process until the next boot.
+    pub start_time: u64,
+    /// When the file was made, in nanoseconds since 1970.
+    pub born_ns: u64,
+    /// Where the first ring begins.
+    pub first: u64,
+    /// From one ring to the next.
+    pub stride: u64,
+    /// Slots of a ring, a power of two.
+    pub slots: u32,
+    /// A [`Mode`].
+    pub mode: u32,
+    /// A [`Clock`].
+    pub clock: u32,
+    /// How many items of a batch are recorded at most.
+    pub batch_items: u32,
+    /// Ticks a second where the processor says so, else 0.
+    pub ticks_hz: u64,
+    /// When the file was made.
+    pub born: Moment,
+    /// A later moment, renewed by whoever drains the rings.
+    pub later: Moment,
+    /// How many rings there are.
+    pub rings: AtomicU32,
+    /// How many of `names` are used.
+    pub functions: u32,
+    /// Calls that were forwarded and found no ring.
+    pub not_recorded: AtomicU64,
+    /// How many of them the log has told of.
+    pub told: AtomicU64,
+    /// Writes of the drain that failed.
+    pub write_failures: AtomicU64,
+    /// The size at which the drain begins a new file.
+    pub segment: u64,
+    /// The bytes that all files of the directory may take.
+    pub budget: u64,
+    /// What becomes of calls: which word of the setting `ACLSHIM_CALLS`.
+    pub calls: u32,
+    /// Keeps what follows in place.
+    pub reserved: u32,
+    /// The functions' names; a record holds the index.
+    pub names: [[u8; NAME]; FUNCTIONS],
+    /// The machine's name.
+    pub host: [u8; 72],
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: [u8; 40],
+    /// The rank among the processes of a job, where one is set.
+    pub rank: [u8; 16],
+    /// The product, as `aclrtGetSocName` names it; empty while unknown.
+    pub product: [u8; 64],
+    /// The CANN version; empty while unknown.
+    pub cann: [u8; 64],
+    /// The build id of the real library in hexadecimal digits.
+    pub build_id: [u8; 64],
+    /// The pattern for the names of output files.
+    pub pattern: [u8; 128],
+    /// The program's path.
+    pub executable: [u8; 1024],
+    /// The real library's path.
+    pub library: [u8; 1024],
+    /// The settings in force, `NAME=value` a line.
+    pub settings: [u8; 4096],
+    /// The directory that this process's output goes to (`ACLSHIM_DIR`), absolute.
+    pub dir: [u8; 4096],
+}
+
+/// The owner of a ring that is just being handed over.
+pub const CHANGING: u32 = u32::MAX;
+
+/// The state of a ring. What the owner writes and what the drain writes lie on different cache lines.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Control {
+    /// The thread that writes here, or wrote here last; 0 before the first, 4294967295 while it changes.
+    pub owner: AtomicU32,
+    /// Keeps what follows in place.
+    pub reserved: AtomicU32,
+    /// The number of the slot with which the owner began.
+    pub since: AtomicU64,
+    /// Calls that found the ring full.
+    pub not_recorded: AtomicU64,
+    /// How many of them an in-band record already tells of.
+    pub told: AtomicU64,
+    /// When the first of the others came, in ticks.
+    pub lost_since: AtomicU64,
+    /// Keeps the drain's line apart.
+    pub apart: [u64; 3],
+    /// All slots with smaller numbers have been drained; written by the drain alone.
+    pub drained: AtomicU64,
+    /// How many slots the drain found overwritten.
+    pub overwritten: AtomicU64,
+}
+
+/// The room for the header: what lies between it and the first ring is never touched.
+pub const HEADER: usize = 20 * 1024;
+const _: () = assert!(size_of::<Header>() <= HEADER);
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Control>() <= CONTROL && core::mem::offset_of!(Control, drained) == 64);
+
+/// From one ring of so many slots to the next.
+pub const fn stride(slots: u32) -> u64 {
+    (CONTROL as u64 + slots as u64 * 64).next_multiple_of(UNIT)
+}

@@ -1,0 +1,182 @@
+//! Who wrote a ring or a trace: its header, read.
+
+use crate::clock::{self, Calibration};
+use crate::layout::{Clock, Header};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// The process that a header describes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    /// The process, in its own pid namespace.
+    pub pid: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// The inode of its pid namespace.
+    pub pid_ns: u64,
+    /// When it began, in clock ticks after boot.
+    pub start_time: u64,
+    /// When its file was made, in nanoseconds since 1970.
+    pub born_ns: u64,
+    /// The machine.
+    pub host: String,
+    /// The machine's boot.
+    pub boot_id: String,
+    /// The program.
+    pub executable: PathBuf,
+    /// Where its output goes.
+    pub dir: PathBuf,
+    /// The rank among the processes of a job.
+    pub rank: String,
+    /// The pattern of its file names.
+    pub pattern: String,
+    /// The size at which a new file begins.
+    pub segment: u64,
+    /// The bytes that all files may take.
+    pub budget: u64,
+    /// Which word of `ACLSHIM_CALLS`.
+    pub calls: u32,
+    /// The names of the functions.
+    pub functions: Vec<String>,
+    /// The product, or empty.
+    pub product: String,
+    /// The CANN version, or empty.
+    pub cann: String,
+    /// The real library.
+    pub library: PathBuf,
+    /// Its build id.
+    pub build_id: String,
+    /// The settings in force, `NAME=value` a line.
+    pub settings: String,
+    /// How ticks become time, if that can be told.
+    pub calibration: Option<Calibration>,
+}
+
+fn bytes(field: &[u8]) -> &[u8] {
+    field.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+fn text(field: &[u8]) -> String {
+    String::from_utf8_lossy(bytes(field)).into_owned()
+}
+
+fn path(field: &[u8]) -> PathBuf {
+    OsStr::from_bytes(bytes(field)).into()
+}
+
+impl Origin {
+    /// Reads a header.
+    pub fn new(header: &Header) -> Self {
+        let functions = header.names.iter().take(header.functions as usize).map(|name| text(name)).collect();
+        let mut origin = Self {
+            pid: header.pid,
+            uid: header.uid,
+            pid_ns: header.pid_ns,
+            start_time: header.start_time,
+            born_ns: header.born_ns,
+            host: text(&header.host),
+            boot_id: text(&header.boot_id),
+            executable: path(&header.executable),
+            dir: path(&header.dir),
+            rank: text(&header.rank),
+            pattern: text(&header.pattern),
+            segment: header.segment,
+            budget: header.budget,
+            calls: header.calls,
+            functions,
+            product: text(&header.product),
+            cann: text(&header.cann),
+            library: path(&header.library),
+            build_id: text(&header.build_id),
+            settings: text(&header.settings),
+            calibration: None,
+        };
+        let (born, later) = (header.born.get(), header.later.get());
+        let is_far = later[0] > born[0] && later[2].saturating_sub(born[2]) > 100_000_000;
+        origin.calibration = if is_far || header.ticks_hz != 0 || !origin.is_of_this_boot() {
+            Calibration::new(born, later, header.ticks_hz)
+        } else {
+            // The counter still runs, and we are a second moment ourselves.
+            let clock = header.clock;
+            let now = [clock::ticks(clock), clock::realtime_ns(), clock::monotonic_ns()];
+            Calibration::new(born, now, if clock == Clock::Monotonic as u32 { 1_000_000_000 } else { 0 })
+        };
+        origin
+    }
+
+    /// From the copy of a header in a trace file; `None` if it is too short.
+    pub fn from_bytes(copy: &[u8]) -> Option<Self> {
+        let copy = copy.get(..size_of::<Header>())?;
+        let mut header = Box::<Header>::new_uninit();
+        // SAFETY: both are that long, and every bit pattern is a valid header.
+        let header = unsafe {
+            std::ptr::copy_nonoverlapping(copy.as_ptr(), header.as_mut_ptr().cast(), copy.len());
+            header.assume_init()
+        };
+        Some(Self::new(&header))
+    }
+
+    /// Whether it is a process of this machine since its last boot: its ticks are ours.
+    pub fn is_of_this_boot(&self) -> bool {
+        let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        !self.boot_id.is_empty() && here.trim_ascii() == self.boot_id.as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Ordering;
+
+    fn header() -> Box<Header> {
+        // SAFETY: zero is a valid header.
+        let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
+        (header.pid, header.born_ns, header.functions) = (7, 8, 2);
+        header.names[0][..3].copy_from_slice(b"one");
+        header.names[1] = [b'x'; crate::layout::NAME];
+        header.host[..6].copy_from_slice(b"h\xffst\0z");
+        header.dir[..4].copy_from_slice(b"/d\xff\0");
+        header
+    }
+
+    fn bytes_of(header: &Header) -> &[u8] {
+        // SAFETY: a plain structure, read as bytes.
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(header).cast(), size_of::<Header>()) }
+    }
+
+    #[test]
+    fn a_header_is_read_from_a_copy_and_from_nothing_shorter() {
+        let header = header();
+        let bytes = bytes_of(&header);
+        let origin = Origin::from_bytes(bytes).unwrap();
+        assert_eq!(origin, Origin::new(&header));
+        assert_eq!((origin.pid, origin.born_ns, origin.host.as_str()), (7, 8, "h\u{fffd}st"));
+        assert_eq!(origin.dir.as_os_str().as_bytes(), b"/d\xff", "a path keeps its bytes");
+        assert_eq!(origin.functions, ["one".to_owned(), "x".repeat(40)], "a name without a NUL ends with its room");
+        let longer = [bytes, &[1; 64]].concat();
+        assert_eq!(Origin::from_bytes(&longer), Some(origin));
+        assert_eq!(Origin::from_bytes(&bytes[..bytes.len() - 1]), None);
+    }
+
+    #[test]
+    fn a_count_of_functions_beyond_the_table_is_cut() {
+        let mut header = header();
+        header.functions = u32::MAX;
+        assert_eq!(Origin::new(&header).functions.len(), crate::layout::FUNCTIONS);
+    }
+
+    #[test]
+    fn the_pace_of_another_boot_comes_from_the_file_alone() {
+        let header = header();
+        assert_eq!(Origin::new(&header).calibration, None);
+        let set = |moment: &crate::layout::Moment, values: [u64; 3]| {
+            let fields = [&moment.ticks, &moment.realtime_ns, &moment.monotonic_ns];
+            fields.iter().zip(values).for_each(|(field, value)| field.store(value, Ordering::Relaxed));
+        };
+        set(&header.born, [1000, 500, 100]);
+        set(&header.later, [3000, 900, 1100]);
+        let clock = Origin::new(&header).calibration.unwrap();
+        assert_eq!((clock.at_ns(1000), clock.at_ns(3000)), (500, 1500));
+    }
+}

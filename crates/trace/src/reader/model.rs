@@ -1,0 +1,259 @@
+//! Any sequence of what a writer and a drain may do, against a model that remembers everything.
+
+use crate::layout::Mode;
+use crate::reader::Reading;
+use crate::record::{End, Entry};
+use crate::sample::{Open, Pass, Sample};
+use crate::slot::Note;
+use crate::sync::Ordering;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A call begins inside those that are open.
+    Begin,
+    /// So does a call of so many slots.
+    BeginLong(u64),
+    /// The innermost call returns.
+    End(i32),
+    /// The innermost calls are left by a jump.
+    Leave(usize),
+    /// Slots are claimed, and nothing is written.
+    Claim(u64),
+    /// A note is left.
+    Note,
+    /// The drain comes, and takes so many slots.
+    Drain(usize),
+    /// Somebody looks.
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => Just(Step::Begin),
+        2 => (2..5u64).prop_map(Step::BeginLong),
+        6 => (-3..3i32).prop_map(Step::End),
+        1 => (1..4usize).prop_map(Step::Leave),
+        1 => (1..4u64).prop_map(Step::Claim),
+        1 => Just(Step::Note),
+        4 => (1..40usize).prop_map(Step::Drain),
+        1 => Just(Step::Look),
+    ]
+}
+
+/// What the model knows of a record.
+#[derive(Clone, Debug, PartialEq)]
+enum Fact {
+    Call {
+        begin: u64,
+        slots: u64,
+        end: Option<End>,
+    },
+    Note {
+        id: u64,
+    },
+    /// The end of an earlier call.
+    Late {
+        of: u64,
+    },
+    /// Notes that tell of losses come where the ring likes.
+    Lost,
+}
+
+struct Model {
+    sample: Sample,
+    mode: Mode,
+    now: u64,
+    open: Vec<(Open, u64)>,
+    facts: BTreeMap<u64, Fact>,
+    read: BTreeMap<u64, Entry>,
+    first: u64,
+    slots: u64,
+    overwritten: u64,
+    gaps: u64,
+    lost: u64,
+}
+
+impl Model {
+    fn new(slots: usize, mode: Mode, first: u64) -> Self {
+        Self {
+            sample: Sample::new(slots, mode, first),
+            mode,
+            now: 0,
+            open: Vec::new(),
+            facts: BTreeMap::new(),
+            read: BTreeMap::new(),
+            first,
+            slots: 0,
+            overwritten: 0,
+            gaps: 0,
+            lost: 0,
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.sample.place.next.load(Ordering::Relaxed)
+    }
+
+    /// Something was claimed: what lies behind `own` slots is a note of what was lost.
+    fn claimed(&mut self, own: Option<u64>, before: u64) {
+        match own {
+            Some(slots) => (before + slots..self.next()).for_each(|number| {
+                self.facts.insert(number, Fact::Lost);
+            }),
+            None => {
+                self.lost += 1;
+                assert_eq!(self.next(), before, "what found no room is given back");
+            }
+        }
+    }
+
+    fn begin(&mut self, slots: u64) {
+        let before = self.next();
+        let open = if slots == 1 { self.sample.begin(self.now) } else { self.sample.begin_long(slots, self.now) };
+        self.claimed(open.map(|_| slots), before);
+        if let Some(open) = open {
+            assert_eq!(open.number, before);
+            self.facts.insert(open.number, Fact::Call { begin: self.now, slots, end: None });
+            self.open.push((open, self.now));
+        }
+    }
+
+    fn end(&mut self, code: i32) {
+        let Some((open, begin)) = self.open.pop() else { return };
+        let before = self.next();
+        if self.sample.end(open, self.now, code)
+            && let Some(Fact::Call { end, .. }) = self.facts.get_mut(&open.number)
+        {
+            *end = Some(End { duration: self.now - begin, code });
+        }
+        if self.next() > before {
+            self.facts.insert(before, Fact::Late { of: open.number });
+        }
+    }
+
+    fn take(&mut self, pass: Pass) {
+        for (number, entry) in pass.entries {
+            self.check(number, &entry);
+            assert!(self.read.insert(number, entry).is_none(), "{number} was read twice");
+        }
+        self.slots += pass.slots;
+        self.overwritten += pass.overwritten;
+        self.gaps += pass.gaps;
+        let drained = self.sample.control.drained.load(Ordering::Relaxed);
+        let in_ring = self.next() - drained;
+        assert_eq!(self.next() - self.first, self.slots + self.overwritten + self.gaps + in_ring, "the balance");
+    }
+
+    /// What is shown is what was written there.
+    fn check(&self, number: u64, entry: &Entry) {
+        match (entry, &self.facts[&number]) {
+            (Entry::Call(call), Fact::Call { begin, slots, end }) => {
+                assert_eq!((call.number, call.begin, call.site), (number, *begin, *begin));
+                let known = if *slots == 1 {
+                    4
+                } else if *slots == 2 {
+                    8
+                } else {
+                    10
+                };
+                assert!(call.arguments[..known].iter().all(|word| *word == *begin), "{call:?}");
+                assert!(call.end.is_none() || call.end == *end, "{call:?} {end:?}");
+            }
+            (Entry::Findings { of, .. }, Fact::Note { id }) => assert_eq!(of, id),
+            (Entry::End { of, .. }, Fact::Late { of: call }) => assert_eq!(of, call),
+            (Entry::Lost { .. }, Fact::Lost) => {}
+            (entry, fact) => panic!("{number}: {entry:?} for {fact:?}"),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.now += 1;
+        match *step {
+            Step::Begin => self.begin(1),
+            Step::BeginLong(slots) => self.begin(slots),
+            Step::End(code) => self.end(code),
+            Step::Leave(calls) => self.open.truncate(self.open.len().saturating_sub(calls)),
+            Step::Claim(slots) => {
+                let before = self.next();
+                let claimed = self.sample.claim(slots, self.now);
+                self.claimed(claimed.map(|_| slots), before);
+            }
+            Step::Note => {
+                let before = self.next();
+                if self.sample.note(Note::Findings, &[0, self.now, 1, 2]) {
+                    self.facts.insert(before, Fact::Note { id: self.now });
+                }
+            }
+            Step::Drain(most) => {
+                let pass = self.sample.pass(Reading::Drain, most);
+                self.take(pass);
+            }
+            Step::Look => {
+                let heads: Vec<_> = self.sample.slots.iter().map(|slot| slot.head()).collect();
+                for (number, entry) in self.sample.pass(Reading::Look, usize::MAX).entries {
+                    assert!(!self.read.contains_key(&number), "{number} was drained");
+                    self.check(number, &entry);
+                }
+                assert!(self.sample.slots.iter().map(|slot| slot.head()).eq(heads), "looking changes nothing");
+            }
+        }
+    }
+
+    /// The process ends; whoever comes then reads the rest.
+    fn finish(mut self) {
+        loop {
+            let before = self.sample.control.drained.load(Ordering::Relaxed);
+            let pass = self.sample.pass(Reading::Finish, usize::MAX);
+            self.take(pass);
+            if self.sample.control.drained.load(Ordering::Relaxed) == before {
+                break;
+            }
+        }
+        let oldest = self.next().saturating_sub(self.sample.slots.len() as u64);
+        let mut written = 0;
+        for (number, fact) in &self.facts {
+            let slots = if let Fact::Call { slots, .. } = fact { *slots } else { 1 };
+            written += slots;
+            let is_read = self.read.contains_key(number);
+            assert!(is_read || self.mode == Mode::Flight && *number < oldest, "{number}: {fact:?} was not read");
+            // An end is in the record, or comes in one of its own.
+            if let (Some(Entry::Call(call)), Fact::Call { end: Some(end), .. }) = (self.read.get(number), fact) {
+                let late = |entry: &Entry| *entry == Entry::End { of: *number, end: *end };
+                let lates = self.read.values().filter(|entry| late(entry)).count();
+                let told = usize::from(call.end.is_some()) + lates;
+                assert!(told == 1 || self.mode == Mode::Flight && told == 0, "{call:?}: told {told} times");
+            }
+        }
+        let lost: u64 =
+            self.read.values().map(|entry| if let Entry::Lost { calls, .. } = entry { *calls } else { 0 }).sum();
+        let counted = self.sample.control.not_recorded.load(Ordering::Relaxed);
+        let told = self.sample.control.told.load(Ordering::Relaxed);
+        assert_eq!(counted, self.lost);
+        if self.mode == Mode::Audit {
+            assert_eq!((self.overwritten, lost, self.slots), (0, told, written));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 4 } else { 500 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn every_record_is_read_once_as_it_was_written_or_counted(
+        size in 4..7u32,
+        is_flight: bool,
+        first in prop_oneof![Just(0u64), Just((1 << 48) - 20), 0..100u64],
+        steps in prop::collection::vec(step(), 1..if cfg!(miri) { 60 } else { 300 }),
+    ) {
+        let mode = if is_flight { Mode::Flight } else { Mode::Audit };
+        let mut model = Model::new(1 << size, mode, first);
+        steps.iter().for_each(|step| model.step(step));
+        model.finish();
+    }
+}

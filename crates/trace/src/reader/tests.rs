@@ -1,0 +1,203 @@
+use super::*;
+use crate::layout::Mode;
+use crate::record::{End, Entry};
+use crate::sample::{Open, Sample};
+use crate::slot::Note;
+
+const ALL: [Reading; 3] = [Reading::Drain, Reading::Finish, Reading::Look];
+
+fn done(sample: &Sample, now: u64) -> u64 {
+    let open = sample.begin(now).unwrap();
+    assert!(sample.end(open, now + 1, 0));
+    open.number
+}
+
+fn end_of(entry: &Entry) -> Option<End> {
+    match entry {
+        Entry::Call(call) => call.end,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_readings_show_done_records_in_order() {
+    for how in ALL {
+        let sample = Sample::new(16, Mode::Audit, 0);
+        (0..10).for_each(|now| assert_eq!(done(&sample, now), now));
+        assert_eq!(sample.numbers(how), (0..10).collect::<Vec<_>>(), "{how:?}");
+    }
+}
+
+#[test]
+fn reading_goes_on_across_the_end_of_the_ring_and_of_48_bits() {
+    for first in [10, (1 << 48) - 7] {
+        for how in ALL {
+            let sample = Sample::new(16, Mode::Audit, first);
+            (0..16).for_each(|now| assert_eq!(done(&sample, now), first + now));
+            assert_eq!(sample.numbers(how), (first..first + 16).collect::<Vec<_>>(), "{how:?}");
+        }
+    }
+}
+
+#[test]
+fn no_more_is_read_at_once_than_asked_for() {
+    let sample = Sample::new(64, Mode::Audit, 0);
+    (0..40).for_each(|now| assert_eq!(done(&sample, now), now));
+    let sizes: Vec<_> = (0..4).map(|_| sample.pass(Reading::Drain, 15).entries.len()).collect();
+    assert_eq!(sizes, [15, 15, 10, 0]);
+}
+
+#[test]
+fn a_call_in_flight_is_waited_for_and_then_passed_and_its_end_comes_later() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    done(&sample, 0);
+    let outer = sample.begin(1).unwrap();
+    for now in 2..5 {
+        done(&sample, now);
+    }
+    assert_eq!(sample.numbers(Reading::Drain), [0], "a quarter of the ring is not ahead of it yet");
+    assert_eq!(sample.numbers(Reading::Drain), []);
+    assert_eq!(sample.numbers(Reading::Look), [1, 2, 3, 4], "who only looks sees it");
+    assert_eq!(sample.slot(1).head().state(), State::InFlight, "and leaves it as it is");
+    done(&sample, 5);
+    let pass = sample.pass(Reading::Drain, 99);
+    assert_eq!(pass.entries.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!((end_of(&pass.entries[0].1), sample.slot(1).head()), (None, outer.head.passed()));
+    assert!(sample.end(outer, 101, -9));
+    let late = Entry::End { of: 1, end: End { duration: 100, code: -9 } };
+    assert_eq!(sample.pass(Reading::Drain, 99).entries, [(6, late)]);
+}
+
+#[test]
+fn what_a_dead_process_had_in_flight_is_shown_once() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    sample.begin(0).unwrap();
+    sample.begin_long(2, 1).unwrap();
+    assert_eq!(sample.numbers(Reading::Finish), [0, 1]);
+    assert_eq!(sample.numbers(Reading::Finish), []);
+}
+
+#[test]
+fn a_duration_that_does_not_fit_comes_in_a_record_of_its_own() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    let open = sample.begin(5).unwrap();
+    assert!(sample.end(open, 5 + (1 << 33), 4));
+    let entries = sample.pass(Reading::Drain, 99).entries;
+    assert_eq!(end_of(&entries[0].1), Some(End { duration: u32::MAX.into(), code: 4 }));
+    assert_eq!(entries[1].1, Entry::End { of: 0, end: End { duration: 1 << 33, code: 4 } });
+}
+
+#[test]
+fn who_only_looks_and_who_finishes_goes_past_a_gap_at_once() {
+    for how in [Reading::Look, Reading::Finish] {
+        let sample = Sample::new(16, Mode::Audit, 0);
+        sample.claim(2, 0).unwrap();
+        (2..4).for_each(|now| assert_eq!(done(&sample, now), now));
+        let pass = sample.pass(how, 99);
+        assert_eq!((pass.gaps, pass.entries.len()), (2, 2));
+    }
+}
+
+#[test]
+fn a_gap_where_overtaking_is_looked_for_does_not_stop_the_drain_for_ever() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    let _left = sample.begin(0).unwrap();
+    (1..4).for_each(|now| assert_eq!(done(&sample, now), now));
+    sample.claim(4, 0).unwrap();
+    while let Some(open) = sample.begin(8) {
+        assert!(sample.end(open, 9, 0));
+    }
+    assert_eq!(sample.numbers(Reading::Drain), [0, 1, 2, 3]);
+}
+
+#[test]
+fn in_a_gap_an_old_record_of_the_same_slot_is_not_shown_again() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    (0..16).for_each(|now| assert_eq!(done(&sample, now), now));
+    assert_eq!(sample.numbers(Reading::Drain).len(), 16);
+    sample.claim(1, 0).unwrap();
+    done(&sample, 17);
+    assert_eq!(sample.numbers(Reading::Look), [17]);
+}
+
+#[test]
+fn what_flight_overwrites_is_counted_and_the_rest_is_read() {
+    for how in ALL {
+        let sample = Sample::new(16, Mode::Flight, 0);
+        (0..50).for_each(|now| assert_eq!(done(&sample, now), now));
+        let pass = sample.pass(how, 99);
+        assert_eq!((pass.overwritten, pass.slots, pass.entries[0].0), (34, 16, 34), "{how:?}");
+    }
+}
+
+#[test]
+fn a_long_record_whose_beginning_is_overwritten_is_not_shown() {
+    let sample = Sample::new(16, Mode::Flight, 0);
+    let long = sample.begin_long(4, 0).unwrap();
+    assert!(sample.end(long, 1, 0));
+    (4..18).for_each(|now| assert_eq!(done(&sample, now), now));
+    let pass = sample.pass(Reading::Drain, 99);
+    assert_eq!((pass.overwritten, pass.gaps, pass.slots, pass.entries[0].0), (4, 0, 14, 4));
+}
+
+#[test]
+fn a_long_record_across_the_end_of_the_ring_is_whole() {
+    for how in ALL {
+        let sample = Sample::new(16, Mode::Audit, 14);
+        let open = sample.begin_long(4, 7).unwrap();
+        assert!(sample.end(open, 9, 0));
+        let pass = sample.pass(how, 99);
+        assert_eq!((pass.slots, pass.entries.len()), (4, 1), "{how:?}");
+        let Entry::Call(call) = &pass.entries[0].1 else { panic!("a call") };
+        assert_eq!((call.number, call.arguments), (14, [7; 10]));
+    }
+}
+
+#[test]
+fn a_slot_that_is_being_written_is_never_shown() {
+    for mode in [Mode::Audit, Mode::Flight] {
+        let sample = Sample::new(16, mode, 0);
+        (0..16).for_each(|now| assert_eq!(done(&sample, now), now));
+        if mode == Mode::Audit {
+            sample.pass(Reading::Drain, 99);
+        }
+        let torn = sample.claim(1, 0).unwrap();
+        sample.slot(torn).clear();
+        sample.slot(torn).set(4, 0xbad);
+        for how in [Reading::Look, Reading::Finish] {
+            assert!(sample.numbers(how).iter().all(|number| number % 16 != torn % 16), "{mode:?} {how:?}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_ends_with_the_process_while_its_items_are_written_is_still_a_call() {
+    for how in ALL {
+        let sample = Sample::new(16, Mode::Audit, 0);
+        let Open { number, .. } = sample.begin_long(4, 7).unwrap();
+        (4..7).for_each(|now| assert_eq!(done(&sample, now), now));
+        sample.slot(number + 3).clear();
+        let pass = sample.pass(how, 99);
+        let Entry::Call(call) = &pass.entries[0].1 else { panic!("a call") };
+        assert_eq!((call.number, call.end, &call.batch, call.arguments), (0, None, &None, [7; 10]), "{how:?}");
+        assert_eq!((pass.entries.len(), pass.gaps), (4, 0));
+    }
+}
+
+#[test]
+fn notes_are_records_like_others() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    assert!(sample.note(Note::Findings, &[1, 2, 3, 4]));
+    assert!(sample.note(Note::Lost, &[1, 2, 3]));
+    let findings = Entry::Findings { of: 2, bits: 3 | 4 << 64 };
+    let lost = Entry::Lost { from: 1, to: 2, calls: 3 };
+    assert_eq!(sample.pass(Reading::Drain, 99).entries, [(0, findings), (1, lost)]);
+}
+
+#[test]
+fn the_newest_slot_ends_the_ring_wherever_it_lies() {
+    let sample = Sample::new(16, Mode::Flight, 0);
+    assert_eq!((sample.ring().end(0), sample.ring().end(9)), (0, 9));
+    (0..21).for_each(|now| assert_eq!(done(&sample, now), now));
+    assert_eq!((sample.ring().end(0), sample.ring().end(21), sample.ring().end(30)), (21, 21, 30));
+}

@@ -1,0 +1,249 @@
+//! A ring as its writing thread sees it.
+//!
+//! What a call needs lies in one cache line, the thread's [`Place`]: memory of the process's own, on
+//! pages that the kernel wipes in a fork child, so that the child finds a place without a ring. A
+//! claim is one instruction (a signal handler of the thread may claim in between), and one compare
+//! tells "no ring yet", "look whether there is room" and "full" from the rest.
+
+use crate::layout::{Control, Mode};
+use crate::slot::{Head, Layout, Note, Slot};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Where a thread writes. All zero: nowhere.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Place {
+    /// The number of the next slot.
+    pub next: AtomicU64,
+    /// The number of the first slot that must not be written without another look.
+    pub limit: AtomicU64,
+    /// The slots.
+    pub slots: AtomicPtr<Slot>,
+    /// One less than how many there are.
+    pub mask: AtomicU64,
+    /// The ring's shared state.
+    pub control: AtomicPtr<Control>,
+    /// The address of the outermost frame of a call under way, or 0.
+    pub outermost: AtomicUsize,
+    /// A [`crate::layout::Clock`].
+    pub clock: AtomicU32,
+    /// A [`Mode`].
+    pub mode: AtomicU32,
+    /// For whoever writes here.
+    pub spare: AtomicU64,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Place>() == 64);
+
+/// The slots of a place.
+#[derive(Clone, Copy)]
+pub struct Slots {
+    first: *const Slot,
+    mask: u64,
+}
+
+impl Slots {
+    /// The slot of a number, if there are any.
+    #[inline(always)]
+    pub fn at(self, number: u64) -> *const Slot {
+        self.first.wrapping_add((number & self.mask) as usize)
+    }
+}
+
+impl Place {
+    /// Claims `slots` consecutive slots; the first one's number, if there is room for all.
+    #[inline(always)]
+    pub fn claim(&self, slots: u64) -> Result<u64, u64> {
+        let number = add_alone(&self.next, slots);
+        // The last slot's number against the limit: for one slot nothing is left to be added.
+        if number + (slots - 1) < self.limit.load(Ordering::Relaxed) { Ok(number) } else { Err(number) }
+    }
+
+    /// Gives up a claim of one slot that found no room. If a signal handler has claimed behind it, and so has found some,
+    /// the slot is filled all the same, or the drain would wait for it: it says once more whose the ring is.
+    ///
+    /// # Safety
+    /// The calling thread's place.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn give_up(&self, claimed: u64) {
+        // SAFETY: NULL where it is not open, else what it was opened with.
+        let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return };
+        if !self.give_back(claimed, 1) && claimed < self.room(control) {
+            let words = [0, u64::from(control.owner.load(Ordering::Relaxed))];
+            // SAFETY: an open place has slots, and this one is ours.
+            unsafe { self.slot(claimed) }.put(Head::done(claimed, Layout::Note, Note::Thread as u8), &words);
+        }
+    }
+
+    /// Gives a [`claim`](Self::claim) back that nothing was written to; `false` if a signal handler has claimed since.
+    #[cold]
+    fn give_back(&self, claimed: u64, slots: u64) -> bool {
+        self.next.compare_exchange(claimed + slots, claimed, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Where the slots are. Asked before a claim, because a signal handler may fork behind it: its child finds
+    /// the place wiped, and must not go on with what it finds there then.
+    #[inline(always)]
+    pub fn slots(&self) -> Slots {
+        Slots { first: self.slots.load(Ordering::Relaxed), mask: self.mask.load(Ordering::Relaxed) }
+    }
+
+    /// The slot of a number.
+    ///
+    /// # Safety
+    /// The place has slots.
+    pub unsafe fn slot(&self, number: u64) -> &Slot {
+        // SAFETY: the caller's promise.
+        unsafe { &*self.slots().at(number) }
+    }
+
+    /// Makes this a place that writes into `slots`, from number `next` on.
+    pub fn open(&self, control: &Control, slots: &[Slot], mode: Mode, next: u64) {
+        self.slots.store(slots.as_ptr().cast_mut(), Ordering::Relaxed);
+        self.mask.store(slots.len() as u64 - 1, Ordering::Relaxed);
+        self.mode.store(mode as u32, Ordering::Relaxed);
+        self.next.store(next, Ordering::Relaxed);
+        // Last: who sees it sees the rest.
+        self.control.store(core::ptr::from_ref(control).cast_mut(), Ordering::Release);
+        self.reopen();
+    }
+
+    /// The place of another thread, which is gone, is now the caller's.
+    pub fn reopen(&self) {
+        // SAFETY: NULL, or what it was opened with, which outlives the place.
+        let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return };
+        self.outermost.store(0, Ordering::Relaxed);
+        self.limit.store(self.room(control), Ordering::Relaxed);
+    }
+
+    /// Ends the call that stands in `slot`: in the short way if no slot was claimed behind it.
+    pub fn end(&self, slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
+        let doubt = begun.claimed_behind(self.next.load(Ordering::Relaxed));
+        slot.end(begun, now, code, doubt) || slot.end_beside(begun, now, code)
+    }
+
+    /// Whether there are slots to write to: not before the first copy, and not after a fork.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        !self.slots.load(Ordering::Relaxed).is_null()
+    }
+
+    /// The first number that would overwrite what must not be.
+    fn room(&self, control: &Control) -> u64 {
+        if self.mode.load(Ordering::Relaxed) == Mode::Flight as u32 {
+            return u64::MAX;
+        }
+        control.drained.load(Ordering::Acquire) + self.mask.load(Ordering::Relaxed) + 1
+    }
+
+    /// After a [`claim`](Self::claim) without room: looks again, and gives the claim back if there is
+    /// still none; the call is then counted as not recorded. `now` is in ticks; `wait` may wait a
+    /// little and says whether to look once more.
+    ///
+    /// # Safety
+    /// The place is open, and the calling thread's.
+    pub unsafe fn make_room(&self, claimed: u64, slots: u64, now: u64, wait: impl FnMut() -> bool) -> Option<u64> {
+        // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
+        let control = unsafe { self.control.load(Ordering::Relaxed).as_ref() }?;
+        if self.look_again(control, claimed, slots, wait) {
+            // SAFETY: the caller's promise.
+            unsafe { self.tell_lost(control, now) };
+            return Some(claimed);
+        }
+        if add_alone(&control.not_recorded, 1) == control.told.load(Ordering::Relaxed) {
+            control.lost_since.store(now, Ordering::Relaxed);
+        }
+        None
+    }
+
+    /// Whether there is room for a claim after all; if not, it is given back.
+    fn look_again(&self, control: &Control, claimed: u64, slots: u64, mut wait: impl FnMut() -> bool) -> bool {
+        let end = claimed + slots;
+        let look = || {
+            let limit = self.room(control);
+            self.limit.store(limit, Ordering::Relaxed);
+            end <= limit
+        };
+        while !look() {
+            if !wait() {
+                // A handler that came in between has given its own claim back, or found room, and then
+                // there is room for us too; or it has jumped away, and our slots stay a gap.
+                return !self.give_back(claimed, slots) && look();
+            }
+        }
+        true
+    }
+
+    /// Leaves a record of what was lost, once there is room for one.
+    ///
+    /// # Safety
+    /// The place is open, and the calling thread's.
+    pub unsafe fn tell_lost(&self, control: &Control, now: u64) {
+        let (lost, told) = (control.not_recorded.load(Ordering::Relaxed), control.told.load(Ordering::Relaxed));
+        if lost == told {
+            return;
+        }
+        let words = [control.lost_since.load(Ordering::Relaxed), now, lost - told];
+        // Before it is told: a handler that comes in between must not tell the same.
+        control.told.store(lost, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        if !unsafe { self.note(Note::Lost, &words) } {
+            let _ = control.told.compare_exchange(lost, told, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Leaves a note of one slot, if there is room; what it tells is not a call.
+    ///
+    /// # Safety
+    /// The place is open, and the calling thread's.
+    pub unsafe fn note(&self, note: Note, words: &[u64]) -> bool {
+        let number = match self.claim(1) {
+            Ok(number) => number,
+            Err(number) => {
+                // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
+                let control = unsafe { self.control.load(Ordering::Relaxed).as_ref() };
+                if !control.is_some_and(|control| self.look_again(control, number, 1, || false)) {
+                    return false;
+                }
+                number
+            }
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.slot(number) }.put(Head::done(number, Layout::Note, note as u8), words);
+        true
+    }
+}
+
+/// Adds where only this thread and its signal handlers add, and returns what was there: one
+/// instruction cannot be torn by a handler, and needs no lock against other threads.
+#[inline(always)]
+pub fn add_alone(counter: &AtomicU64, amount: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    {
+        let mut number = amount;
+        // SAFETY: `counter` is a live, aligned word.
+        unsafe {
+            core::arch::asm!("xadd qword ptr [{0}], {1}", in(reg) counter.as_ptr(), inout(reg) number, options(nostack));
+        }
+        number
+    }
+    #[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
+    {
+        let number: u64;
+        // SAFETY: as above; a handler in between breaks the reservation, and the pair begins again.
+        unsafe {
+            core::arch::asm!("2: ldxr {old}, [{at}]", "add {new}, {old}, {amount}", "stxr {lost:w}, {new}, [{at}]",
+                             "cbnz {lost:w}, 2b",
+                             at = in(reg) counter.as_ptr(), amount = in(reg) amount, old = out(reg) number,
+                             new = out(reg) _, lost = out(reg) _, options(nostack));
+        }
+        number
+    }
+    #[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    counter.fetch_add(amount, Ordering::Relaxed)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,187 @@
+//! A process's ring file, opened from outside: to look at its rings, or to drain them.
+
+use crate::layout::{CONTROL, Header, MAGIC, PREFIX, SUFFIX, VERSION};
+use crate::reader::Ring;
+use crate::slot::Slot;
+use crate::sync::Ordering;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a file cannot be read.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The file is not one of ours, or not finished.
+    NotOurs,
+    /// The file is of a version that this program does not know.
+    Version(u32),
+    /// The file ends too early.
+    Short(u64),
+    /// Another drain has it.
+    Taken,
+    /// The system said no.
+    Io(io::Error),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::NotOurs => write!(f, "not an aclshim file"),
+            Unreadable::Version(found) => {
+                write!(f, "format version {found}; this program reads version {VERSION}, use the aclshim that wrote it")
+            }
+            Unreadable::Short(len) => write!(f, "{len} bytes long, expected {} or more", size_of::<Header>()),
+            Unreadable::Taken => write!(f, "another drain has it"),
+            Unreadable::Io(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// A ring file of any process.
+pub struct RingFile {
+    /// Where it is.
+    pub path: PathBuf,
+    file: File,
+    header: Mapping,
+    /// As the header said when it was opened: who may write there must not make us read elsewhere.
+    slots: usize,
+    /// Those that are made.
+    rings: Vec<Option<Mapping>>,
+    protection: libc::c_int,
+}
+
+impl RingFile {
+    /// Opens a file to look at it.
+    pub fn open(path: &Path) -> Result<Self, Unreadable> {
+        Self::with(path, OpenOptions::new().read(true), libc::PROT_READ)
+    }
+
+    /// Opens a file to drain it: nobody else can while this exists.
+    pub fn open_to_drain(path: &Path) -> Result<Self, Unreadable> {
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        let opened = Self::with(path, OpenOptions::new().read(true).write(true), both)?;
+        lock(&opened.file)?;
+        Ok(opened)
+    }
+
+    fn with(path: &Path, options: &mut OpenOptions, protection: libc::c_int) -> Result<Self, Unreadable> {
+        // A FIFO in a directory that others may write to must not stop us.
+        let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
+        let file = file.map_err(Unreadable::Io)?;
+        let about = file.metadata().map_err(Unreadable::Io)?;
+        let mut start = [0u8; 12];
+        if !about.is_file() || file.read_exact_at(&mut start, 0).is_err() || start[..8] != MAGIC.to_le_bytes() {
+            return Err(Unreadable::NotOurs);
+        }
+        let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
+        if version != VERSION {
+            return Err(Unreadable::Version(version));
+        }
+        if about.size() < size_of::<Header>() as u64 {
+            return Err(Unreadable::Short(about.size()));
+        }
+        let header = Mapping::new(&file, 0, size_of::<Header>(), protection).map_err(Unreadable::Io)?;
+        let mut opened = Self { path: path.to_owned(), file, header, slots: 0, rings: Vec::new(), protection };
+        let slots = opened.header().slots;
+        if !slots.is_power_of_two() || slots > MOST_SLOTS || opened.header().stride < crate::layout::stride(slots) {
+            return Err(Unreadable::NotOurs);
+        }
+        opened.slots = slots as usize;
+        Ok(opened)
+    }
+
+    /// Its header.
+    pub fn header(&self) -> &Header {
+        // SAFETY: a mapping of that size, checked to be one of ours; every bit pattern is a valid header.
+        unsafe { &*self.header.at.cast() }
+    }
+
+    /// Maps the rings that were made since; how many there may be.
+    pub fn look_for_rings(&mut self) -> usize {
+        let made = self.header().rings.load(Ordering::Acquire).min(MOST_RINGS) as usize;
+        let length = CONTROL + self.slots * size_of::<Slot>();
+        self.rings.resize_with(self.rings.len().max(made), || None);
+        let (first, stride) = (self.header().first, self.header().stride);
+        let size = self.file.metadata().map_or(0, |about| about.size());
+        for (number, place) in self.rings.iter_mut().enumerate().filter(|(_, place)| place.is_none()) {
+            let begin = (number as u64).checked_mul(stride).and_then(|at| at.checked_add(first));
+            // What is not there, or is not made yet, must not be touched: a fault would be a signal.
+            let Some(begin) = begin.filter(|begin| begin.saturating_add(length as u64) <= size) else { continue };
+            let mut owner = [0; 4];
+            if self.file.read_exact_at(&mut owner, begin).is_ok() && owner != [0; 4] {
+                *place = Mapping::new(&self.file, begin, length, self.protection).ok();
+            }
+        }
+        self.rings.len()
+    }
+
+    /// A ring that was looked for, if it is made.
+    pub fn ring(&self, number: usize) -> Option<Ring<'_>> {
+        let at = self.rings.get(number)?.as_ref()?.at;
+        // SAFETY: mappings of that size; every bit pattern is valid.
+        unsafe {
+            let slots = at.cast::<u8>().add(CONTROL).cast::<Slot>();
+            Some(Ring { control: &*at.cast(), slots: std::slice::from_raw_parts(slots, self.slots) })
+        }
+    }
+}
+
+/// More than any process has: what a file says beyond that is nonsense.
+const MOST_SLOTS: u32 = 1 << 24;
+const MOST_RINGS: u32 = 1 << 16;
+
+/// Takes a ring file for draining, until `file` is closed.
+pub fn lock(file: &File) -> Result<(), Unreadable> {
+    // SAFETY: a descriptor that is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(if error.kind() == io::ErrorKind::WouldBlock { Unreadable::Taken } else { Unreadable::Io(error) })
+}
+
+struct Mapping {
+    at: *mut libc::c_void,
+    length: usize,
+}
+
+// SAFETY: memory that any thread may read; what is written there is atomic.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(file: &File, begin: u64, length: usize, protection: libc::c_int) -> io::Result<Self> {
+        let (null, shared) = (std::ptr::null_mut(), libc::MAP_SHARED);
+        // SAFETY: a new mapping.
+        let at = unsafe { libc::mmap(null, length, protection, shared, file.as_raw_fd(), begin as libc::off_t) };
+        if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { at, length }) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; references into it cannot outlive us.
+        unsafe { libc::munmap(self.at, self.length) };
+    }
+}
+
+/// The ring files in `directory`, by name.
+pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = fs::read_dir(directory)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().as_bytes();
+            name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+        })
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests;

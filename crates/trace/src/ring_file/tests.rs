@@ -1,0 +1,184 @@
+use super::*;
+use crate::file;
+use crate::layout::{Mode, stride};
+use crate::reader::Reading;
+use crate::ring::Place;
+use crate::slot::{Head, Layout};
+
+/// A folder that goes away with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("aclshim-trace-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.0.as_os_str().as_bytes()
+    }
+
+    /// A file with these bytes, which ought not to be opened.
+    fn refuses(&self, bytes: &[u8]) -> Unreadable {
+        let path = self.0.join("aclshim-1-1.ring");
+        fs::write(&path, bytes).unwrap();
+        RingFile::open(&path).err().expect("it is not one of ours")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn only_file(folder: &Folder) -> PathBuf {
+    let found = files(&folder.0).unwrap();
+    assert_eq!(found.len(), 1);
+    found[0].clone()
+}
+
+#[test]
+fn what_a_process_writes_is_read_from_its_file() {
+    let folder = Folder::new("written");
+    let made = file::create(folder.bytes(), 64, |header| header.mode = Mode::Audit as u32).unwrap();
+    let path = only_file(&folder);
+    let mut opened = RingFile::open(&path).unwrap();
+    assert_eq!((opened.look_for_rings(), opened.header().pid), (0, std::process::id()));
+    for ring in 0..2 {
+        let (control, slots) = made.add_ring(folder.bytes(), ring).unwrap();
+        control.owner.store(7, Ordering::Relaxed);
+        let place = Place::default();
+        place.open(control, slots, Mode::Audit, 0);
+        let number = place.claim(1).unwrap();
+        // SAFETY: the place was opened.
+        unsafe { place.slot(number) }.put(Head::done(number, Layout::Linear, 1), &[u64::from(ring) + 50]);
+        made.header.rings.fetch_add(1, Ordering::AcqRel);
+    }
+    assert_eq!(opened.look_for_rings(), 2);
+    for ring in 0..2 {
+        let run = opened.ring(ring).unwrap().read(0, Reading::Look, 9);
+        assert_eq!((run.slots.len(), run.slots[0][1]), (1, ring as u64 + 50));
+    }
+    assert!(opened.ring(2).is_none());
+}
+
+#[test]
+fn junk_is_told_from_what_is_cut_and_from_what_is_newer() {
+    let folder = Folder::new("junk");
+    file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let path = only_file(&folder);
+    let good = fs::read(&path).unwrap();
+    fs::remove_file(path).unwrap();
+    for junk in [&b""[..], b"ACLSHIM", b"hello, world and all", &vec![0; 30_000]] {
+        assert!(matches!(folder.refuses(junk), Unreadable::NotOurs), "{} bytes", junk.len());
+    }
+    for cut in [12, 64, size_of::<Header>() - 1] {
+        assert!(matches!(folder.refuses(&good[..cut]), Unreadable::Short(len) if len == cut as u64));
+    }
+    let mut newer = good.clone();
+    newer[8] = 2;
+    let said = folder.refuses(&newer).to_string();
+    assert!(said.contains("version 2") && said.contains("version 1"), "{said}");
+    // The version is looked at first: of a newer file nothing else is known.
+    assert!(matches!(folder.refuses(&newer[..20]), Unreadable::Version(2)));
+    for (field, value) in [(64, 0u32), (64, 63), (64, 1 << 31), (56, 0)] {
+        let mut wrong = good.clone();
+        wrong[field..field + 4].copy_from_slice(&value.to_le_bytes());
+        assert!(matches!(folder.refuses(&wrong), Unreadable::NotOurs), "{value} at {field}");
+    }
+}
+
+#[test]
+fn rings_that_are_told_of_and_not_there_are_not_touched() {
+    let folder = Folder::new("missing");
+    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    made.add_ring(folder.bytes(), 0).unwrap().0.owner.store(7, Ordering::Relaxed);
+    made.header.rings.store(u32::MAX, Ordering::Relaxed);
+    let path = only_file(&folder);
+    let rings = |path: &Path| {
+        let mut opened = RingFile::open(path).unwrap();
+        (0..opened.look_for_rings()).filter(|ring| opened.ring(*ring).is_some()).count()
+    };
+    assert_eq!(rings(&path), 1);
+    // A place that no file can have.
+    let mut copy = fs::read(&path).unwrap();
+    copy[48..56].copy_from_slice(&(u64::MAX - 5).to_le_bytes());
+    let other = folder.0.join("aclshim-2-2.ring");
+    fs::write(&other, copy).unwrap();
+    assert_eq!(rings(&other), 0);
+}
+
+#[test]
+fn a_size_that_is_changed_later_is_not_believed() {
+    let folder = Folder::new("changed");
+    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    made.add_ring(folder.bytes(), 0).unwrap().0.owner.store(7, Ordering::Relaxed);
+    made.header.rings.store(1, Ordering::Relaxed);
+    let path = only_file(&folder);
+    let mut opened = RingFile::open(&path).unwrap();
+    assert_eq!(opened.look_for_rings(), 1);
+    File::options().write(true).open(&path).unwrap().write_all_at(&(1u32 << 20).to_le_bytes(), 64).unwrap();
+    assert_eq!(opened.header().slots, 1 << 20);
+    assert_eq!(opened.ring(0).unwrap().slots.len(), 64);
+}
+
+#[test]
+fn one_drain_at_a_time_has_a_file() {
+    let folder = Folder::new("taken");
+    file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let path = only_file(&folder);
+    let first = RingFile::open_to_drain(&path).unwrap();
+    assert!(matches!(RingFile::open_to_drain(&path), Err(Unreadable::Taken)));
+    assert!(RingFile::open(&path).is_ok(), "looking is free");
+    drop(first);
+    assert!(RingFile::open_to_drain(&path).is_ok());
+}
+
+#[test]
+fn links_and_pipes_under_our_names_are_left_alone() {
+    let folder = Folder::new("links");
+    file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let path = only_file(&folder);
+    let link = folder.0.join("aclshim-0-0.ring");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(RingFile::open(&link), Err(Unreadable::Io(_))));
+    let pipe = folder.0.join("aclshim-9-9.ring");
+    let name = std::ffi::CString::new(pipe.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a C string of ours.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    assert!(matches!(RingFile::open(&pipe), Err(Unreadable::NotOurs)));
+}
+
+#[test]
+fn a_ring_is_added_only_to_the_file_that_was_made() {
+    let folder = Folder::new("gone");
+    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let path = only_file(&folder);
+    fs::rename(&path, folder.0.join("other")).unwrap();
+    assert!(matches!(made.add_ring(folder.bytes(), 0), Err(file::Failure::System("open", libc::ENOENT))));
+    fs::write(&path, b"somebody else's").unwrap();
+    assert!(matches!(made.add_ring(folder.bytes(), 0), Err(file::Failure::Gone)));
+    assert_eq!(fs::read(&path).unwrap(), b"somebody else's");
+}
+
+#[test]
+fn only_our_names_are_looked_at_in_order() {
+    let folder = Folder::new("names");
+    for name in ["aclshim-2-b.ring", "aclshim-1-a.ring", "aclshim-1.jsonl", "other.ring"] {
+        fs::write(folder.0.join(name), b"").unwrap();
+    }
+    let found = files(&folder.0).unwrap();
+    let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["aclshim-1-a.ring", "aclshim-2-b.ring"]);
+    assert!(files(&folder.0.join("none")).is_err());
+}
+
+#[test]
+fn rings_lie_on_whole_pages_of_any_system() {
+    for slots in [64, 1024, 1 << 20] {
+        assert!(stride(slots).is_multiple_of(64 * 1024) && stride(slots) >= CONTROL as u64 + u64::from(slots) * 64);
+    }
+}

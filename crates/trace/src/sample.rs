@@ -1,0 +1,146 @@
+//! A ring on the heap, for tests, written to as the shim does.
+
+use crate::layout::{Control, Mode};
+use crate::reader::{Reading, Ring};
+use crate::record::{Entry, Extent, decode};
+use crate::ring::Place;
+use crate::slot::{Head, Layout, Note, Slot, end_word};
+use crate::sync::Ordering;
+use std::sync::Arc;
+
+/// A ring and its writer.
+pub struct Sample {
+    // Shared, because the place points at them too.
+    pub control: Arc<Control>,
+    pub slots: Arc<[Slot]>,
+    pub place: Place,
+}
+
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    pub number: u64,
+    pub head: Head,
+}
+
+/// What a pass has read.
+#[derive(Debug, Default)]
+pub struct Pass {
+    pub entries: Vec<(u64, Entry)>,
+    pub slots: u64,
+    pub overwritten: u64,
+    pub gaps: u64,
+}
+
+impl Sample {
+    /// A ring whose first number is `next`.
+    pub fn new(slots: usize, mode: Mode, next: u64) -> Self {
+        let sample = Self {
+            control: Arc::default(),
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+            place: Place::default(),
+        };
+        sample.control.drained.store(next, Ordering::Relaxed);
+        sample.place.open(&sample.control, &sample.slots, mode, next);
+        sample
+    }
+
+    pub fn ring(&self) -> Ring<'_> {
+        Ring { control: &self.control, slots: &self.slots }
+    }
+
+    pub fn slot(&self, number: u64) -> &Slot {
+        // SAFETY: the place was opened with slots that live as long as it.
+        unsafe { self.place.slot(number) }
+    }
+
+    /// So many slots, if there is room; `now` is told if there is none.
+    pub fn claim(&self, slots: u64, now: u64) -> Option<u64> {
+        match self.place.claim(slots) {
+            Ok(number) => Some(number),
+            // SAFETY: the place is open, and only this thread writes.
+            Err(claimed) => unsafe { self.place.make_room(claimed, slots, now, || false) },
+        }
+    }
+
+    /// A copy of `now` bytes begins.
+    pub fn begin(&self, now: u64) -> Option<Open> {
+        let number = self.claim(1, now)?;
+        let head = Head::in_flight(number, Layout::Linear, 1, 2);
+        self.slot(number).clear();
+        self.show(number, head, now);
+        Some(Open { number, head })
+    }
+
+    /// A call of several slots begins.
+    pub fn begin_long(&self, slots: u64, now: u64) -> Option<Open> {
+        let number = self.claim(slots, now)?;
+        let head = Head::in_flight(number, Layout::Long, 3, 0);
+        self.slot(number).clear();
+        for nth in 1..slots {
+            let layout = [Layout::More, Layout::Batch, Layout::Items][(nth as usize - 1).min(2)];
+            let words = [0, 0, if nth == 1 { Extent::new(slots, 0, 0).0 } else { 0 }, now, now, now, now];
+            self.slot(number + nth).put(Head::done(number + nth, layout, 3), &words);
+        }
+        self.show(number, head, now);
+        Some(Open { number, head })
+    }
+
+    fn show(&self, number: u64, head: Head, now: u64) {
+        let slot = self.slot(number);
+        for word in 3..8 {
+            slot.set(word, now);
+        }
+        slot.set(1, now);
+        slot.show(head);
+    }
+
+    /// A call has returned; `false` if nothing could be written of it.
+    pub fn end(&self, open: Open, now: u64, code: i32) -> bool {
+        let slot = self.slot(open.number);
+        if self.place.end(slot, open.head, now, code) {
+            return true;
+        }
+        let shown = slot.head();
+        if shown != open.head && shown != open.head.passed() {
+            return false;
+        }
+        let begin = slot.0[1].load(Ordering::Relaxed);
+        if shown == open.head {
+            slot.set(2, end_word(u32::MAX, code));
+            slot.show(open.head.ended());
+        }
+        self.note(Note::End, &[begin, open.number, now - begin, code as u64])
+    }
+
+    pub fn note(&self, note: Note, words: &[u64]) -> bool {
+        // SAFETY: the place is open, and only this thread writes.
+        unsafe { self.place.note(note, words) }
+    }
+
+    /// Reads one run and gives it back.
+    pub fn pass(&self, how: Reading, most: usize) -> Pass {
+        let from = self.control.drained.load(Ordering::Relaxed);
+        let run = self.ring().read(from, how, most);
+        assert_eq!(run.next - from, run.slots.len() as u64 + run.overwritten + run.gaps, "every number is something");
+        let mut pass = Pass { overwritten: run.overwritten, gaps: run.gaps, ..Pass::default() };
+        let mut rest = run.slots.as_slice();
+        while !rest.is_empty() {
+            let number = run.first + pass.slots;
+            assert_eq!(Head(rest[0][0]).number(number), number, "a run has no holes");
+            let (entry, count) = decode(rest, number).expect("a run holds whole records");
+            pass.entries.push((number, entry));
+            pass.slots += count as u64;
+            rest = &rest[count..];
+        }
+        if how != Reading::Look {
+            self.ring().give_back(run.next);
+        }
+        pass
+    }
+
+    /// The numbers that a pass shows.
+    pub fn numbers(&self, how: Reading) -> Vec<u64> {
+        self.pass(how, usize::MAX).entries.iter().map(|(number, _)| *number).collect()
+    }
+}

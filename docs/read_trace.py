@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Prints the calls in aclshim's traces (*.acltrace) and rings (*.ring) as JSON lines.
+
+A reader to begin with; docs/trace-format.md describes the format. Usage: read_trace.py FILE..."""
+import json, mmap, struct, sys
+
+WORD = (1 << 64) - 1
+
+def checksum(data):
+    total = len(data)
+    for (word,) in struct.iter_unpack("<Q", data + bytes(-len(data) % 8)):
+        total ^= word
+        total = ((total << 29 | total >> 35) * 0x9E3779B97F4A7C15) & WORD
+    return total
+
+def names(header):
+    count, = struct.unpack_from("<I", header, 140)
+    return [header[192 + 40 * n:232 + 40 * n].split(b"\0")[0].decode() for n in range(min(count, 64))]
+
+def process(header):
+    pid, = struct.unpack_from("<I", header, 16)
+    return bytes(header[2824:2864]), pid, struct.unpack_from("<Q", header, 40)[0]
+
+def trace(data, found):
+    """Blocks of slots, up to the first that is not whole."""
+    size, = struct.unpack_from("<I", data, 12)
+    header, at = data[64:64 + size], 64 + size
+    of = found.setdefault(process(header), (names(header), {}))[1]
+    while data[at:at + 4] == b"BLK1" and at + 64 <= len(data):
+        kind, ring, _, first, _, _, _, _, total, length = struct.unpack_from("<IIIQIIQQQI", data, at + 4)
+        block = data[at:at + 48] + bytes(8) + data[at + 56:at + 64 + length]
+        if len(block) < 64 + length or checksum(block) != total:
+            break
+        for n, words in enumerate(struct.iter_unpack("<8Q", block[64:]) if kind == 1 else ()):
+            of.setdefault((ring, first + n), words)
+        at += 64 + length
+
+def rings(data, found):
+    """Slots that have not been drained; a slot counts if its head is the same before and after."""
+    first, stride, slots = struct.unpack_from("<QQI", data, 48)
+    of = found.setdefault(process(data), (names(data), {}))[1]
+    for ring in range(struct.unpack_from("<I", data, 136)[0]):
+        at = first + ring * stride
+        drained, = struct.unpack_from("<Q", data, at + 64)
+        for slot in range(at + 4096, at + 4096 + 64 * slots, 64):
+            words = struct.unpack_from("<8Q", data, slot)
+            ahead = ((words[0] >> 16) - drained + (1 << 47)) % (1 << 48) - (1 << 47)
+            if words[0] & 3 and ahead >= 0 and struct.unpack_from("<Q", data, slot) == words[:1]:
+                of.setdefault((ring, drained + ahead), words)
+
+def calls(functions, slots):
+    ends = {(ring, w[2]): (w[3], w[4]) for (ring, _), w in slots.items() if w[0] >> 2 & 7 == 7 and w[0] >> 10 & 63 == 2}
+    for (ring, number), w in sorted(slots.items()):
+        layout, end = w[0] >> 2 & 7, (w[2] & 0xFFFFFFFF, w[2] >> 32) if w[0] & 3 == 2 else (None, None)
+        if layout > 2:
+            continue
+        duration, code = ends.get((ring, number), end)
+        words = [w[4], w[6], w[5], w[6]] + ([w[0] >> 6 & 15] if layout == 0 else []) + [w[7]]
+        if layout == 2:
+            more, batch = (slots.get((ring, number + n), (0,) * 8) for n in (1, 2))
+            words = list(w[4:] + more[4:]) + list(batch[6:] if more[3] & 0xFFFF > 2 else ())
+        yield {"function": functions[w[0] >> 10 & 63], "ring": ring, "number": number, "begin": w[1], "duration": duration,
+               "code": None if code is None else (code + (1 << 31)) % (1 << 32) - (1 << 31), "site": w[3],
+               "nested": bool(w[0] >> 5 & 1), "arguments": words}
+
+found = {}
+for path in sorted(sys.argv[1:], key=lambda path: not path.endswith(".acltrace")):  # traces first: they are older
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        magic, version = struct.unpack_from("<8sI", data)
+        if version != 1 or magic not in (b"ACLTRACE", b"ACLSHIM\0"):
+            sys.exit(f"{path}: not an aclshim file of version 1")
+        (trace if magic == b"ACLTRACE" else rings)(data, found)
+for functions, slots in found.values():
+    for call in calls(functions, slots):
+        print(json.dumps(call))

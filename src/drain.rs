@@ -1,0 +1,309 @@
+//! The drain inside the host: a thread of ours that writes records to disk, started with the first copy.
+//!
+//! It leaves no trace in what belongs to the host: its own heap, its own descriptors, all signals
+//! held back, no lock that a host's thread ever takes. The host talks to it through a few words of
+//! memory; at its end it waits for the last records to be written, 200 ms at most.
+//!
+//! There are two threads. A program may end by its last thread's end, and libc then runs what the
+//! program has for its end on that thread; so the last one must not be the drain, which has no
+//! descriptor of the program's. The keeper has, and a stack as large as any: it waits for the drain, which ends
+//! when the program has no other thread left.
+
+use crate::heap::Heap;
+use crate::log::{self, Event};
+use crate::process::{self, Process};
+use crate::settings::{DRAIN_OUTSIDE, settings};
+use crate::{edge, identity, thread};
+use aclshim_collect::inside;
+use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::reader::Ring;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// What the drain and its host have to say to each other; zero in a fork child.
+#[repr(C)]
+pub struct Desk {
+    /// One of the states below.
+    state: AtomicU32,
+    /// How often the host has asked for everything to be written.
+    asked: AtomicU32,
+    /// Which of these the drain has answered.
+    answered: AtomicU32,
+    /// How many attempts to start were put off.
+    put_off: AtomicU32,
+    /// When the first attempt was put off, in milliseconds.
+    since: AtomicU32,
+}
+
+const NEW: u32 = 0;
+const STARTING: u32 = 1;
+const RUNS: u32 = 2;
+const NEVER: u32 = 3;
+/// After so many attempts, and so many milliseconds, that might have been inside a signal handler, the next one
+/// counts: a thread that holds back signals for good looks the same.
+const PATIENCE: u32 = 64;
+const PATIENCE_MS: u32 = 1000;
+
+/// Starts the drain unless there is one, or must not be one. Signals are held back.
+pub fn ensure(process: &'static Process) {
+    let desk = &process.drain;
+    if desk.state.load(Ordering::Relaxed) != NEW {
+        return;
+    }
+    if settings().drain >= DRAIN_OUTSIDE || !settings().files {
+        desk.state.store(NEVER, Ordering::Relaxed);
+        return;
+    }
+    if may_be_in_a_handler() && is_to_wait(desk) {
+        return;
+    }
+    if desk.state.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        return;
+    }
+    desk.state.store(RUNS, Ordering::Release);
+    match start() {
+        0 => {}
+        failed => not_draining(process, format_args!("no thread could be started (errno {failed})")),
+    }
+}
+
+/// Whether an attempt is put off once more.
+fn is_to_wait(desk: &Desk) -> bool {
+    let now = (monotonic_ns() / 1_000_000) as u32;
+    let before = desk.put_off.fetch_add(1, Ordering::Relaxed);
+    if before == 0 {
+        desk.since.store(now, Ordering::Relaxed);
+    }
+    before < PATIENCE || now.wrapping_sub(desk.since.load(Ordering::Relaxed)) < PATIENCE_MS
+}
+
+/// Whether somebody may be draining this process.
+pub fn may_run() -> bool {
+    settings().drain == DRAIN_OUTSIDE
+        || process::process().is_some_and(|process| process.drain.state.load(Ordering::Relaxed) != NEVER)
+}
+
+/// Whether starting it was put off.
+fn is_put_off(process: &Process) -> bool {
+    let desk = &process.drain;
+    desk.state.load(Ordering::Relaxed) == NEW && desk.put_off.load(Ordering::Relaxed) > 0
+}
+
+/// Starts the drain if that was put off; `true` if it was put off again.
+pub fn is_still_put_off() -> bool {
+    let Some(process) = process::process().filter(|process| is_put_off(process)) else { return false };
+    edge::undisturbed(|| ensure(process));
+    is_put_off(process)
+}
+
+/// Whether this thread may have been interrupted by a signal: one is held back that somebody handles.
+/// A thread is started with the allocator's help, and what was interrupted may have its lock.
+fn may_be_in_a_handler() -> bool {
+    let Some(held_back) = edge::held_back() else { return true };
+    // SAFETY: asks about signals; all zero is a valid value, which the system fills.
+    let is_handled = |signal: &libc::c_int| unsafe {
+        let mut action = core::mem::zeroed::<libc::sigaction>();
+        libc::sigismember(&held_back, *signal) == 1
+            && libc::sigaction(*signal, ptr::null(), &mut action) == 0
+            && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
+    };
+    (1..=libc::SIGRTMAX()).any(|signal| is_handled(&signal))
+}
+
+/// Starts the keeper; errno or 0.
+fn start() -> i32 {
+    // A sandbox that refuses what libc's locks wait with lets a program of one thread live, and one of several die.
+    let word = AtomicU32::new(0);
+    // SAFETY: a word of ours that nobody waits for; errno is restored by whoever called us.
+    unsafe {
+        let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        if libc::syscall(libc::SYS_futex, word.as_ptr(), wake, 1, 0, 0, 0) < 0 {
+            return *libc::__errno_location();
+        }
+    }
+    // SAFETY: a thread of our own, which nobody waits for. It inherits that signals are held back.
+    spawn(keep, None).map_or_else(|failed| failed, |id| unsafe { libc::pthread_detach(id) })
+}
+
+/// Starts a thread with a stack of that size, or of the usual one. It runs as any thread does, whatever the policy of
+/// the one that happened to copy first.
+fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void, stack: Option<usize>) -> Result<libc::pthread_t, i32> {
+    // SAFETY: attributes and a thread of our own.
+    unsafe {
+        let mut attributes = core::mem::zeroed();
+        let mut id = core::mem::zeroed();
+        let failed = libc::pthread_attr_init(&mut attributes);
+        if failed != 0 {
+            return Err(failed);
+        }
+        libc::pthread_attr_setinheritsched(&mut attributes, libc::PTHREAD_EXPLICIT_SCHED);
+        libc::pthread_attr_setschedpolicy(&mut attributes, libc::SCHED_OTHER);
+        if let Some(size) = stack {
+            libc::pthread_attr_setstacksize(&mut attributes, size);
+        }
+        let failed = libc::pthread_create(&mut id, &attributes, work, ptr::null_mut());
+        libc::pthread_attr_destroy(&mut attributes);
+        // A program's thread-local data lies on the stack too, and some have too much of it.
+        match failed {
+            0 => Ok(id),
+            libc::EINVAL if stack.is_some() => spawn(work, None),
+            failed => Err(failed),
+        }
+    }
+}
+
+/// Holds back all signals and takes a name. By libc's function: the raw call would also hold back the
+/// signals that libc needs itself, and the host's setuid would hang.
+fn keep_out_of_sight() {
+    // SAFETY: signal sets of ours, our own thread's name.
+    unsafe {
+        let mut all = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, ptr::null_mut());
+        libc::prctl(libc::PR_SET_NAME, c"aclshim".as_ptr());
+        // Not on the one processor that the host has kept for the thread that happened to copy first.
+        let mut may = core::mem::zeroed::<libc::cpu_set_t>();
+        if libc::sched_getaffinity(libc::getpid(), size_of_val(&may), &mut may) == 0 {
+            libc::sched_setaffinity(0, size_of_val(&may), &may);
+        }
+    }
+}
+
+extern "C" fn keep(_: *mut c_void) -> *mut c_void {
+    keep_out_of_sight();
+    let Some(process) = process::process() else { return ptr::null_mut() };
+    match spawn(run, Some(256 << 10)) {
+        // SAFETY: the thread that was just started; nobody else waits for it.
+        Ok(drain) => unsafe {
+            // Not by one long wait: libc ends the process where a sandbox refuses that.
+            while pthread_tryjoin_np(drain, ptr::null_mut()) == libc::EBUSY {
+                edge::pause(50_000_000);
+            }
+            // What the program has for its end may run on this thread now: as on one of its own.
+            let mut none = core::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+        },
+        Err(failed) => not_draining(process, format_args!("no thread could be started (errno {failed})")),
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" {
+    // Not in the libc crate.
+    fn pthread_tryjoin_np(thread: libc::pthread_t, value: *mut *mut c_void) -> i32;
+}
+
+/// Nobody is to wait for the drain, and somebody should know.
+fn not_draining(process: &Process, why: core::fmt::Arguments<'_>) {
+    process.drain.state.store(NEVER, Ordering::Release);
+    log::line(Event::NotDraining, "", format_args!("records stay in the ring and are not written: {why}"));
+}
+
+/// The drain cannot go on, nor end: it stands still, and the host does not notice.
+pub fn give_up(why: &str) -> ! {
+    if let Some(process) = process::process() {
+        not_draining(process, format_args!("{why}"));
+    }
+    loop {
+        edge::pause(999_999_999);
+    }
+}
+
+extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    keep_out_of_sight();
+    let Some(process) = process::process() else { return ptr::null_mut() };
+    let Some(heap) = Heap::own() else {
+        not_draining(process, format_args!("there is no memory for it"));
+        return ptr::null_mut();
+    };
+    thread::current().heap.set(heap);
+    let ended = edge::kept(|| inside::run(&Host(process))).unwrap_or(Err("it has failed"));
+    match ended {
+        Ok(()) => process.drain.state.store(NEVER, Ordering::Release),
+        Err(why) => not_draining(process, format_args!("{why}")),
+    }
+    thread::current().heap.set(ptr::null_mut());
+    ptr::null_mut()
+}
+
+/// This process, as its drain sees it.
+struct Host(&'static Process);
+
+impl inside::Host for Host {
+    fn header(&self) -> Option<&'static aclshim_trace::layout::Header> {
+        self.0.header()
+    }
+
+    fn ring_dir(&self) -> &[u8] {
+        settings().ring_dir.as_bytes()
+    }
+
+    fn ring(&self, ring: usize) -> Option<Ring<'static>> {
+        self.0.ring(ring).map(|(control, slots)| Ring { control, slots })
+    }
+
+    fn asked(&self) -> u32 {
+        self.0.drain.asked.load(Ordering::Acquire)
+    }
+
+    fn answer(&self, asked: u32) {
+        self.0.drain.answered.store(asked, Ordering::Release);
+        futex(&self.0.drain.answered, libc::FUTEX_WAKE, i32::MAX as u32, 0);
+    }
+
+    fn ask_library(&self) {
+        self.0.header().inspect(|header| identity::ask_library(header));
+    }
+
+    fn wait(&self, asked: u32, ns: u64) {
+        futex(&self.0.drain.asked, libc::FUTEX_WAIT, asked, ns);
+    }
+}
+
+/// Waits for a word to change, or wakes who does. Where a sandbox refuses that, waiting is a short sleep.
+fn futex(word: &AtomicU32, operation: i32, value: u32, ns: u64) {
+    let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a word and a value of ours; errno is our own thread's, or restored by whoever called us.
+    unsafe {
+        let asked = libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const time, 0, 0);
+        let waited = [libc::EAGAIN, libc::ETIMEDOUT, libc::EINTR];
+        if asked < 0 && ns > 0 && !waited.contains(&*libc::__errno_location()) {
+            edge::pause(ns.min(4_000_000) as i64);
+        }
+    }
+}
+
+/// Has the drain write everything that there is, and waits for it, 200 ms at most.
+fn finish() {
+    let Some(process) = process::process() else { return };
+    let desk = &process.drain;
+    if desk.state.load(Ordering::Acquire) != RUNS {
+        return;
+    }
+    let asked = desk.asked.fetch_add(1, Ordering::AcqRel) + 1;
+    futex(&desk.asked, libc::FUTEX_WAKE, 1, 0);
+    let end = monotonic_ns() + 200_000_000;
+    loop {
+        let answered = desk.answered.load(Ordering::Acquire);
+        let left = end.saturating_sub(monotonic_ns());
+        if answered >= asked || left == 0 || desk.state.load(Ordering::Acquire) != RUNS {
+            return;
+        }
+        futex(&desk.answered, libc::FUTEX_WAIT, answered, left);
+    }
+}
+
+/// Our own end, which comes after what the program has for its end.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = at_end;
+
+extern "C" fn at_end() {
+    edge::kept(|| {
+        finish();
+        process::say_missed();
+    });
+}

@@ -1,0 +1,142 @@
+//! A heap for our own thread: the host's is not ours to use.
+//!
+//! Host threads never allocate here. The drain does, and if it used the host's allocator a fork, a
+//! raw clone above all, could catch it with that allocator's lock in hand, and the child would hang.
+//! (What libc allocates for itself, to read a directory, still comes from there.)
+//! So everything that Rust allocates on that thread comes from pages of its own: lists of free blocks by
+//! powers of two. One thread uses it: no lock. A fork child's drain goes on with the copy it inherits, which
+//! is whole at every instant: each change becomes visible with one store.
+
+use crate::thread;
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering, fence};
+use std::alloc::System;
+
+const CLASSES: usize = 20;
+const SMALLEST: usize = 16;
+const LARGEST: usize = SMALLEST << (CLASSES - 1);
+/// Address space for all of it; what is not touched costs nothing.
+const RESERVED: usize = 32 << 20;
+
+/// The heap, made for the first drain.
+static HEAP: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
+
+/// A heap, at the beginning of its own pages.
+pub struct Heap {
+    free: [*mut Free; CLASSES],
+    next: usize,
+    end: usize,
+}
+
+struct Free {
+    next: *mut Free,
+}
+
+impl Heap {
+    /// The heap, for the one thread that may use it.
+    pub fn own() -> Option<*mut Heap> {
+        let known = HEAP.load(Ordering::Acquire);
+        if !known.is_null() {
+            return Some(known);
+        }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping, checked.
+        unsafe {
+            let at = libc::mmap(ptr::null_mut(), RESERVED, protection, flags, -1, 0);
+            if at == libc::MAP_FAILED {
+                return None;
+            }
+            let heap = at.cast::<Heap>();
+            let begin = at as usize + size_of::<Heap>().next_multiple_of(SMALLEST);
+            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, end: at as usize + RESERVED });
+            HEAP.store(heap, Ordering::Release);
+            Some(heap)
+        }
+    }
+
+    /// The list for a layout; `None` if it is too large for any.
+    fn class(layout: &Layout) -> Option<usize> {
+        let size = layout.size().max(layout.align()).max(SMALLEST).next_power_of_two();
+        if layout.align() > 4096 {
+            return None;
+        }
+        (size <= LARGEST).then(|| (size / SMALLEST).trailing_zeros() as usize)
+    }
+
+    fn take(&mut self, layout: &Layout) -> *mut u8 {
+        let size = match Self::class(layout) {
+            Some(class) => {
+                let first = self.free[class];
+                if !first.is_null() {
+                    // SAFETY: a free block of ours.
+                    self.free[class] = unsafe { (*first).next };
+                    return first.cast();
+                }
+                SMALLEST << class
+            }
+            None => layout.size(),
+        };
+        // As its class is large, so that whoever gets it next may ask for any alignment of that class.
+        let at = self.next.next_multiple_of(layout.align().max(size.min(4096)).max(SMALLEST));
+        match at.checked_add(size).filter(|&after| after <= self.end) {
+            Some(after) => {
+                self.next = after;
+                at as *mut u8
+            }
+            // Rust would end the process.
+            None => crate::drain::give_up("it needs too much memory"),
+        }
+    }
+
+    fn give(&mut self, block: *mut u8, layout: &Layout) {
+        // One that fits no list stays where it is: there are few, and the thread ends.
+        if let Some(class) = Self::class(layout) {
+            let free = block.cast::<Free>();
+            // SAFETY: a block of ours that nobody uses, and that is large enough.
+            unsafe { free.write(Free { next: self.free[class] }) };
+            fence(Ordering::Release); // a fork must not see the list without the link
+            self.free[class] = free;
+        }
+    }
+
+    fn holds(&self, block: *mut u8) -> bool {
+        let begin = ptr::from_ref(self) as usize;
+        (begin..begin + RESERVED).contains(&(block as usize))
+    }
+}
+
+struct Ours;
+
+#[global_allocator]
+static ALLOCATOR: Ours = Ours;
+
+// SAFETY: a thread's heap is used by that thread alone; blocks come from its own pages or from the system.
+unsafe impl GlobalAlloc for Ours {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: NULL, or this thread's heap; else the caller's promise, passed on unchanged.
+        unsafe {
+            match thread::current().heap.get().as_mut() {
+                Some(heap) => heap.take(&layout),
+                None => System.alloc(layout),
+            }
+        }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let mine = thread::current().heap.get();
+        // SAFETY: NULL, or a heap that is never unmapped; else the caller's promise, passed on unchanged.
+        unsafe {
+            match HEAP.load(Ordering::Acquire).as_mut() {
+                Some(heap) if heap.holds(block) => {
+                    // Another thread must not touch the lists; nobody misses the block.
+                    if !mine.is_null() {
+                        heap.give(block, &layout);
+                    }
+                }
+                _ => System.dealloc(block, layout),
+            }
+        }
+    }
+}

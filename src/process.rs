@@ -1,0 +1,266 @@
+//! What this process has of ours: its ring file, and a place for each thread that copies.
+//!
+//! All of it lies on pages that the kernel wipes in a fork child: the child finds nothing, and
+//! begins anew with its first copy. (An atfork handler alone would miss children of a raw clone.)
+//! The rings themselves stay mapped there: a child whose parent was inside a call when it forked, perhaps
+//! in a signal handler, goes on where its parent was, and ends that call's record like it.
+
+use crate::boot::wait_until;
+use crate::log::{self, Event};
+use crate::settings::settings;
+use crate::{drain, identity};
+use aclshim_facts::FUNCTIONS;
+use aclshim_trace::file::{self, File};
+use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
+use aclshim_trace::ring::Place;
+use aclshim_trace::slot::{Note, Slot};
+use aclshim_trace::text::Text;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
+
+/// How many threads can have a ring at once.
+const PLACES: usize = 4094;
+/// So many rings are made before those of gone threads are taken although they are full.
+const FREELY: u32 = 24;
+
+/// The wiped pages.
+#[repr(C)]
+pub struct Process {
+    /// One of the states below.
+    state: AtomicU32,
+    /// How many places are taken: so many rings were tried to be made.
+    tried: AtomicU32,
+    header: AtomicPtr<Header>,
+    inode: AtomicU64,
+    /// Calls that no file could count.
+    pub missed: AtomicU64,
+    /// What the drain in this process and its host have to say to each other.
+    pub drain: drain::Desk,
+    places: [Place; PLACES],
+}
+
+const NEW: u32 = 0;
+const BUSY: u32 = 1;
+const READY: u32 = 2;
+const OFF: u32 = 3;
+
+const SIZE: usize = 256 * 1024;
+const _: () = assert!(size_of::<Process>() <= SIZE);
+
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
+/// Calls that came before there was anything to count them.
+static EARLY: AtomicU64 = AtomicU64::new(0);
+
+/// What there is, if a thread has copied.
+pub fn process() -> Option<&'static Process> {
+    // SAFETY: NULL, or pages that are never unmapped.
+    unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
+}
+
+/// Counts a call that found nothing to be counted in.
+pub fn miss_early() {
+    EARLY.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The wiped pages, made with the first copy.
+pub fn own() -> Option<&'static Process> {
+    if let Some(process) = process() {
+        return Some(process);
+    }
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: an anonymous mapping of our own, checked; it is published once and never unmapped.
+    unsafe {
+        let at = libc::mmap(ptr::null_mut(), SIZE, protection, flags, -1, 0);
+        if at == libc::MAP_FAILED {
+            return None;
+        }
+        // Before anybody uses it: a fork in between would leave a child that knows of nothing.
+        let is_wiped = libc::madvise(at, SIZE, libc::MADV_WIPEONFORK) == 0;
+        let fresh = at.cast::<Process>();
+        if PROCESS.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            libc::munmap(at, SIZE);
+        } else if !is_wiped {
+            // A kernel before 4.14.
+            libc::pthread_atfork(None, None, Some(forget_in_child));
+        }
+    }
+    process()
+}
+
+unsafe extern "C" fn forget_in_child() {
+    let at = PROCESS.load(Ordering::Acquire);
+    if !at.is_null() {
+        // SAFETY: the child has this one thread, and zero is a valid value.
+        unsafe { ptr::write_bytes(at.cast::<u8>(), 0, size_of::<Process>()) };
+    }
+}
+
+impl Process {
+    /// Whether it is known that there will be no file.
+    pub fn is_off(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OFF
+    }
+
+    /// The mapped header, if there is a file.
+    pub fn header(&self) -> Option<&'static Header> {
+        // SAFETY: NULL, or a mapping that stays.
+        unsafe { self.header.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Counts a call that found no ring.
+    pub fn miss(&self) {
+        match self.header() {
+            Some(header) => header.not_recorded.fetch_add(1, Ordering::Relaxed),
+            None => self.missed.fetch_add(1, Ordering::Relaxed),
+        };
+    }
+
+    /// Makes the file unless somebody has, or is just about to.
+    pub fn make_file(&self) -> Option<File> {
+        if self.state.load(Ordering::Acquire) == NEW
+            && self.state.compare_exchange(NEW, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        {
+            self.make();
+        }
+        wait_until(|| self.state.load(Ordering::Acquire) != BUSY);
+        let header = self.header()?;
+        let missed = EARLY.swap(0, Ordering::Relaxed) + self.missed.swap(0, Ordering::Relaxed);
+        header.not_recorded.fetch_add(missed, Ordering::Relaxed);
+        Some(File { header, inode: self.inode.load(Ordering::Relaxed) })
+    }
+
+    #[inline(never)] // what it has on the stack is not to lie under the rest
+    fn make(&self) {
+        let settings = settings();
+        let ring_dir = settings.ring_dir.as_bytes();
+        let made = file::create(ring_dir, settings.slots(), identity::fill);
+        match made {
+            Ok(File { header, inode }) => {
+                self.inode.store(inode, Ordering::Relaxed);
+                self.header.store(ptr::from_ref(header).cast_mut(), Ordering::Release);
+                self.state.store(READY, Ordering::Release);
+            }
+            Err(failure) => {
+                self.state.store(OFF, Ordering::Release);
+                let shown = core::str::from_utf8(ring_dir).unwrap_or("(not UTF-8)");
+                log::line(
+                    Event::NotRecording,
+                    shown,
+                    format_args!("calls are forwarded but not recorded: no file could be made in {shown}: {failure}"),
+                );
+            }
+        }
+        for setting in settings.nonsense.iter().flatten() {
+            log::nonsense(setting);
+        }
+    }
+
+    /// A place for thread `me`: its own, that of a thread that is gone, or a new one.
+    pub fn place_for(&'static self, me: u32, file: File) -> Option<&'static Place> {
+        let rings = || self.rings().filter_map(|ring| Some((ring, self.control(ring)?)));
+        // The same id on a living thread is this thread: an earlier bearer of it is gone.
+        let take = |control: &Control| {
+            let owner = control.owner.load(Ordering::Relaxed);
+            owner != 0
+                && (owner == me || !is_alive(owner))
+                && control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        let mine = |&(_, control): &(usize, &Control)| control.owner.load(Ordering::Relaxed) == me && take(control);
+        let roomy = |&(ring, control): &(usize, &Control)| self.has_room(ring, control) && take(control);
+        let own = rings().find(mine).or_else(|| rings().find(roomy));
+        let full = || rings().find(|&(_, control)| take(control));
+        let (ring, control) = match own {
+            Some(own) => own,
+            None if file.header.rings.load(Ordering::Relaxed) < FREELY => self.add(file).or_else(full)?,
+            None => full().or_else(|| self.add(file))?,
+        };
+        let place = &self.places[ring];
+        place.reopen();
+        let ticks = aclshim_trace::clock::ticks(place.clock.load(Ordering::Relaxed));
+        let [first, second] = identity::thread_name();
+        // SAFETY: the place is open, and ours. What the former owner lost is told before the new one comes.
+        unsafe {
+            place.tell_lost(control, ticks);
+            control.since.store(place.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            control.owner.store(me, Ordering::Release);
+            place.note(Note::Thread, &[ticks, u64::from(me), first, second]);
+        }
+        Some(place)
+    }
+
+    fn rings(&self) -> core::ops::Range<usize> {
+        0..(self.tried.load(Ordering::Acquire) as usize).min(PLACES)
+    }
+
+    /// The state of a ring; `None` where it could not be made, or is just being made.
+    fn control(&self, ring: usize) -> Option<&'static Control> {
+        // SAFETY: NULL, or a mapping that stays.
+        unsafe { self.places[ring].control.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// A ring as its reader sees it.
+    pub fn ring(&self, ring: usize) -> Option<(&'static Control, &'static [Slot])> {
+        let control = self.control(ring)?;
+        let place = self.places.get(ring)?;
+        let (slots, mask) = (place.slots.load(Ordering::Acquire), place.mask.load(Ordering::Relaxed));
+        // SAFETY: a mapping that stays; `control` is stored last.
+        Some((control, unsafe { core::slice::from_raw_parts(slots, mask as usize + 1) }))
+    }
+
+    /// Whether a new thread could record at least a few calls here.
+    fn has_room(&self, ring: usize, control: &Control) -> bool {
+        let place = &self.places[ring];
+        let (next, slots) = (place.next.load(Ordering::Relaxed), place.mask.load(Ordering::Relaxed) + 1);
+        settings().record == Mode::Flight as usize
+            || next.saturating_sub(control.drained.load(Ordering::Acquire)) + 8 <= slots
+    }
+
+    #[inline(never)]
+    fn add(&self, file: File) -> Option<(usize, &'static Control)> {
+        let next = |tried: u32| ((tried as usize) < PLACES).then_some(tried + 1);
+        let ring = self.tried.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()?;
+        let made = file.add_ring(settings().ring_dir.as_bytes(), ring);
+        let (control, slots) = match made {
+            Ok(made) => made,
+            Err(_) => {
+                // Nobody uses this number; the next thread tries again with the same one, if it can.
+                let _ = self.tried.compare_exchange(ring + 1, ring, Ordering::AcqRel, Ordering::Relaxed);
+                return None;
+            }
+        };
+        let place = &self.places[ring as usize];
+        control.owner.store(CHANGING, Ordering::Relaxed);
+        let mode = match settings().record {
+            1 => Mode::Flight,
+            2 => Mode::Lossless,
+            _ => Mode::Audit,
+        };
+        place.clock.store(file.header.clock, Ordering::Relaxed);
+        place.open(control, slots, mode, 0);
+        file.header.rings.fetch_max(ring + 1, Ordering::AcqRel);
+        Some((ring as usize, control))
+    }
+}
+
+/// Whether a thread of this process still runs.
+fn is_alive(thread: u32) -> bool {
+    // SAFETY: the null signal only asks; errno is the calling thread's own.
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 || *libc::__errno_location() != libc::ESRCH
+    }
+}
+
+/// Says at the end what was lost where there is no file to say it in.
+pub fn say_missed() {
+    let missed =
+        process().filter(|process| process.is_off()).map_or(0, |process| process.missed.load(Ordering::Relaxed));
+    if missed > 0 {
+        let mut subject = Text::<24>::new();
+        let _ = core::fmt::Write::write_fmt(&mut subject, format_args!("{missed}"));
+        let shown = core::str::from_utf8(subject.as_bytes()).unwrap_or_default();
+        log::line(Event::NotRecorded, shown, format_args!("{missed} calls were forwarded and not recorded"));
+    }
+}

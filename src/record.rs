@@ -1,0 +1,360 @@
+//! Recording one call: a slot claimed and shown as in flight before it, completed after it.
+//!
+//! Once a thread has its place, a call costs a claim of one instruction, two looks at the clock and
+//! the stores of one cache line: no lock, no heap, no system call. Everything else is cold.
+//!
+//! **Nesting** is read off the stack: the outermost frame leaves its address in the thread's place,
+//! and a frame below that address is nested, if it was called from the vendor's side
+//! ([`crate::vendor`]). (A depth counter would stay wrong for ever once an exception or a longjmp had
+//! passed through. The address alone would stay wrong until the host calls again from as high up; and
+//! what such a frame left on the stack proves nothing, because nobody has to overwrite it.)
+
+use crate::boot::{Standing, standing};
+use crate::thread::{self, Thread};
+use crate::{batch, drain, edge, identity, process, rebind, vendor};
+use aclshim_facts::Function;
+use aclshim_facts::call::{Call, Form};
+use aclshim_trace::clock::{counter, monotonic_ns, ticks};
+use aclshim_trace::layout::Mode;
+use aclshim_trace::record::Extent;
+use aclshim_trace::ring::Place;
+use aclshim_trace::slot::{Head, KIND_MAX, Layout, Note, Slot, end_word};
+use core::arch::asm;
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+/// The arguments of a call as words.
+pub type Words = [u64; aclshim_trace::record::ARGUMENTS];
+
+/// A call under way, in the registers of its entry; when it began stands in its slot.
+pub struct Frame {
+    place: *const Place,
+    slot: *const Slot,
+    head: Head,
+    outer: usize,
+}
+
+/// No number: the call is not recorded.
+const NONE: u64 = u64::MAX;
+
+/// A call that may fit into one slot.
+pub struct Short {
+    layout: Layout,
+    kind: u32,
+    words: [u64; 4],
+    /// 0 if it fits.
+    excess: usize,
+}
+
+impl Short {
+    /// The call in one slot, if its form has a chance.
+    #[inline(always)]
+    pub fn of(call: &Call) -> Option<Self> {
+        let stream = call.stream.unwrap_or(ptr::null_mut()) as u64;
+        let (layout, kind, words, dst_max, count) = match call.form {
+            Form::Linear { dst, dst_max, src, count, kind } => {
+                let words = [dst as u64, src as u64, count as u64, stream];
+                (Layout::Linear, kind.0 as u32, words, dst_max, count)
+            }
+            Form::Fill { dst, dst_max, value, count } => {
+                let words = [dst as u64, value as i64 as u64, count as u64, stream];
+                (Layout::Fill, 0, words, dst_max, count)
+            }
+            _ => return None,
+        };
+        Some(Self { layout, kind, words, excess: dst_max ^ count | (kind & !KIND_MAX) as usize })
+    }
+
+    /// Whether it fits: the room at its destination is what it copies, its kind is a usual one, and there is
+    /// no other reason against it. One test for all.
+    #[inline(always)]
+    pub fn fits(&self, reason: usize) -> bool {
+        self.excess | reason == 0
+    }
+}
+
+impl Frame {
+    /// A call of one slot begins; `caller` is where it came from. The clock is the processor's counter.
+    /// `None` if there is anything unusual about it: the long way knows what to do. (So nothing is called
+    /// on the short one, and the arguments stay in their registers.)
+    #[inline(always)]
+    pub fn short(function: Function, caller: usize, short: Short, thread: &Thread) -> Option<Self> {
+        // SAFETY: NULL, or pages that are never unmapped.
+        let place = unsafe { thread.place.get().as_ref() }?;
+        let (here, outer) = (stack(), place.outermost.load(Ordering::Relaxed));
+        if outer > here {
+            return None;
+        }
+        let slots = place.slots();
+        let number = match place.claim(1) {
+            Ok(number) => number,
+            Err(claimed) => {
+                // SAFETY: this thread's place.
+                unsafe { place.give_up(claimed) };
+                return None;
+            }
+        };
+        place.outermost.store(here, Ordering::Relaxed);
+        let head = Head::in_flight(number, short.layout, function as u8, short.kind);
+        let mut slot = slots.at(number);
+        let mut head = head;
+        // Nothing: but the compiler then keeps these two values, and not the four that they are made of.
+        // SAFETY: changes nothing, and follows no pointer.
+        #[allow(clippy::pointers_in_nomem_asm_block)]
+        unsafe {
+            asm!("/* {0} {1} */", inout(reg) slot, inout(reg) head.0, options(nomem, nostack, preserves_flags));
+        }
+        // SAFETY: the claim says that the place was open, and slots stay mapped.
+        let slot = unsafe { &*slot };
+        slot.clear();
+        store(slot, caller, short.words);
+        slot.set(1, counter());
+        slot.show(head);
+        Some(Self { place, slot, head, outer })
+    }
+
+    /// Any other call begins. `here` is the [`stack`] of the frame that makes it: ours may lie below the frames of a
+    /// call that is nested in it.
+    #[inline(never)]
+    pub fn long(function: Function, caller: usize, here: usize, words: &Words, call: &Call) -> Self {
+        let slots = match &call.form {
+            Form::Batch(of) => batch::slots(of),
+            _ => 2,
+        };
+        Self::of_slots(function, caller, here, words, slots)
+    }
+
+    /// A record of several slots: what follows the first is there before it is shown.
+    fn of_slots(function: Function, caller: usize, here: usize, words: &Words, slots: u64) -> Self {
+        let Some((place, number)) = claim(slots) else { return Self::none() };
+        let (head, outer) = enter(place, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));
+        // SAFETY: the claim says that the place is open.
+        let at = |number| unsafe { place.slot(number) };
+        let follow = |nth: u64, layout, words: &[u64]| {
+            let number = number + nth;
+            at(number).put(Head::done(number, layout, function as u8), words);
+        };
+        // The first slot must not show what stood there before while its followers are new.
+        at(number).clear();
+        let extent = Extent::new(slots, 0, 0).0;
+        follow(1, Layout::More, &[0, 0, extent, words[4], words[5], words[6], words[7]]);
+        if slots > 2 {
+            follow(2, Layout::Batch, &[0, 0, 0, 0, 0, words[8], words[9]]);
+        }
+        for nth in 3..slots {
+            follow(nth, Layout::Items, &[]);
+        }
+        let slot = at(number);
+        store(slot, caller, [words[0], words[1], words[2], words[3]]);
+        slot.set(1, ticks(place.clock.load(Ordering::Relaxed)));
+        slot.show(head);
+        Self { place, slot, head, outer }
+    }
+
+    const fn none() -> Self {
+        Self { place: ptr::null(), slot: ptr::null(), head: Head(0), outer: 0 }
+    }
+
+    /// A call that began as [`short`](Self::short) has returned `code`.
+    #[inline(always)]
+    pub fn end(self, code: i32) {
+        // Claims behind this one, of a handler or of a nested call: the drain may be passing it by.
+        self.end_at(code, |place| (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
+    }
+
+    /// A call that began as [`long`](Self::long) has returned `code`.
+    ///
+    /// # Safety
+    /// By the vendor's function, for the arguments of `call`.
+    #[inline(never)]
+    pub unsafe fn end_long(self, code: i32, call: &Call) {
+        // SAFETY: NULL, or pages that are never unmapped.
+        let place = unsafe { self.place.as_ref() }.filter(|place| place.is_open());
+        // SAFETY: slots stay mapped. Passed by, and its place taken by others, the record is not ours to complete.
+        let is_shown = || unsafe { (*self.slot).head() == self.head };
+        if let (Some(place), Form::Batch(of), true) = (place, &call.form, place.is_some() && is_shown()) {
+            let number = self.head.number(place.next.load(Ordering::Relaxed));
+            // SAFETY: the caller's promise; the call was recorded as a batch.
+            unsafe { batch::complete(place, number, of, code) };
+        }
+        self.end_at(code, |place| (ticks(place.clock.load(Ordering::Relaxed)), 1));
+    }
+
+    #[inline(always)]
+    fn end_at(&self, code: i32, now: impl FnOnce(&Place) -> (u64, u64)) {
+        // SAFETY: NULL, or pages that are never unmapped.
+        let Some(place) = (unsafe { self.place.as_ref() }) else { return };
+        place.outermost.store(self.outer, Ordering::Relaxed);
+        // If the call forked, this may be the child: it has no place, and the slot is its parent's.
+        if !place.is_open() {
+            return;
+        }
+        // SAFETY: slots stay mapped.
+        let slot = unsafe { &*self.slot };
+        let (now, doubt) = now(place);
+        if !slot.end(self.head, now, code, doubt) {
+            end_apart(place, slot, self.head, now, code);
+        }
+    }
+}
+
+/// The end of a call about which there is anything unusual: its duration does not fit, or the drain may be going
+/// past it. If so, the end comes in a record of its own. (Plain arguments: a frame that is passed on lives in
+/// memory, not in registers.)
+#[cold]
+#[inline(never)]
+fn end_apart(place: &Place, slot: &Slot, head: Head, now: u64, code: i32) {
+    if slot.end_beside(head, now, code) {
+        return;
+    }
+    let begin = slot.0[1].load(Ordering::Relaxed);
+    let duration = now.saturating_sub(begin);
+    // Too long for its slot: shown as ended there, with the rest in a record of its own.
+    if slot.head() == head {
+        slot.end_with(head, end_word(u32::MAX, code));
+    }
+    let shown = slot.head();
+    // Overwritten: nobody knows of the call any more. Or a handler has just forked, and this is the child.
+    if (shown != head.ended() && shown != head.passed()) || !place.is_open() {
+        return;
+    }
+    let number = head.number(place.next.load(Ordering::Relaxed));
+    // SAFETY: the place is open, and ours. Without room the record stays as it is.
+    unsafe { place.note(Note::End, &[begin, number, duration, code as u64]) };
+}
+
+#[inline(always)]
+fn store(slot: &Slot, caller: usize, words: [u64; 4]) {
+    slot.set(3, caller as u64);
+    for (at, word) in words.into_iter().enumerate() {
+        slot.set(4 + at, word);
+    }
+}
+
+/// Slots for a call of this thread.
+fn claim(slots: u64) -> Option<(&'static Place, u64)> {
+    let thread = thread::current();
+    // SAFETY: NULL, or pages that are never unmapped.
+    let place = || unsafe { thread.place.get().as_ref() };
+    let number = place().map_or(Err(NONE), |place| place.claim(slots)).unwrap_or_else(|claimed| seek(claimed, slots));
+    place().filter(|_| number != NONE).map(|place| (place, number))
+}
+
+/// Where the caller's stack ends.
+#[inline(always)]
+pub fn stack() -> usize {
+    let here: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads a register.
+    unsafe {
+        asm!("mov {0}, rsp", out(reg) here, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register.
+    unsafe {
+        asm!("mov {0}, sp", out(reg) here, options(nomem, nostack, preserves_flags));
+    }
+    here
+}
+
+/// Makes the frame at `here` the outermost one, unless it is nested; what was there before goes back at the end.
+fn enter(place: &Place, caller: usize, here: usize, head: Head) -> (Head, usize) {
+    let before = place.outermost.load(Ordering::Relaxed);
+    if before > here && vendor::calls_from(caller) {
+        return (head.nested(), before);
+    }
+    place.outermost.store(here, Ordering::Relaxed);
+    (head, before)
+}
+
+/// A number for a call that found no place, or no room: `claimed` is what it got instead.
+#[cold]
+#[inline(never)]
+extern "C-unwind" fn seek(claimed: u64, slots: u64) -> u64 {
+    let thread = thread::current();
+    // SAFETY: NULL, or pages that are never unmapped.
+    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
+        return seek_room(place, claimed, slots);
+    }
+    if thread.patience.get() > 0 {
+        thread.patience.set(thread.patience.get() - 1);
+        if let Some(process) = process::process() {
+            process.miss();
+        }
+        return NONE;
+    }
+    if edge::undisturbed(attach).unwrap_or(false) {
+        // SAFETY: just attached, to pages that are never unmapped.
+        let place = unsafe { &*thread.place.get() };
+        return place.claim(slots).unwrap_or_else(|claimed| seek_room(place, claimed, slots));
+    }
+    NONE
+}
+
+fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
+    let is_put_off = drain::is_still_put_off();
+    let now = ticks(place.clock.load(Ordering::Relaxed));
+    // SAFETY: the place is open, and this thread's.
+    let look = |wait: &mut dyn FnMut() -> bool| unsafe { place.make_room(claimed, slots, now, wait) };
+    let number = if place.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
+        // Signals held back: a handler that jumped out would leave the thread as it is in here.
+        let end = monotonic_ns() + 100_000_000;
+        edge::undisturbed(|| {
+            look(&mut || {
+                edge::pause(100_000);
+                drain::may_run() && monotonic_ns() < end
+            })
+        })
+        .flatten()
+    } else {
+        look(&mut || false)
+    };
+    if is_put_off {
+        come_back(place);
+    }
+    number.unwrap_or(NONE)
+}
+
+/// Has the thread's next call come by the cold path again.
+fn come_back(place: &Place) {
+    place.limit.store(place.next.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Finds a place for this thread, with its first call in this process.
+fn attach() -> bool {
+    match standing() {
+        Standing::Active => {}
+        Standing::Unready => {
+            process::miss_early();
+            return false;
+        }
+        Standing::Off | Standing::Passive => return false,
+    }
+    let thread = thread::current();
+    if !thread.visited.replace(true) {
+        rebind::refresh(rebind::Trigger::Copy);
+    }
+    let Some(process) = process::own() else {
+        process::miss_early();
+        return false;
+    };
+    // A signal handler may have come before us.
+    // SAFETY: NULL, or pages that are never unmapped.
+    if unsafe { thread.place.get().as_ref() }.is_some_and(Place::is_open) {
+        return true;
+    }
+    let place = process.make_file().and_then(|file| process.place_for(identity::thread_id(), file));
+    let Some(place) = place else {
+        process.miss();
+        // Each attempt costs a few system calls: the next one comes after twice as many calls.
+        thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
+        thread.patience.set(thread.waits.get() - 1);
+        return false;
+    };
+    thread.place.set(place);
+    drain::ensure(process);
+    if drain::is_still_put_off() {
+        come_back(place);
+    }
+    true
+}
