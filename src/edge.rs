@@ -28,8 +28,8 @@ pub fn kept<T>(work: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// The same with the thread's signals held back: a handler that jumped out would leave the thread's
-/// state or somebody's lock behind, one that copied would wait for itself. Not for work that starts
-/// threads, which would inherit this.
+/// state or somebody's lock behind, one that copied would wait for itself. (A thread that is started
+/// meanwhile inherits this, as threads of ours are to.)
 pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
     // By libc's function: the raw call would also hold back the signals that libc needs itself.
     // SAFETY: signal sets of ours.

@@ -10,8 +10,7 @@
 //! what such a frame left on the stack proves nothing, because nobody has to overwrite it.)
 
 use crate::boot::{Standing, standing};
-use crate::thread::{self, Thread};
-use crate::{batch, drain, edge, identity, process, rebind, vendor};
+use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
 use aclshim_trace::clock::{counter, monotonic_ns, ticks};
@@ -78,9 +77,9 @@ impl Frame {
     /// `None` if there is anything unusual about it: the long way knows what to do. (So nothing is called
     /// on the short one, and the arguments stay in their registers.)
     #[inline(always)]
-    pub fn short(function: Function, caller: usize, short: Short, thread: &Thread) -> Option<Self> {
+    pub fn short(function: Function, caller: usize, short: Short, place: *const Place) -> Option<Self> {
         // SAFETY: NULL, or pages that are never unmapped.
-        let place = unsafe { thread.place.get().as_ref() }?;
+        let place = unsafe { place.as_ref() }?;
         let (here, outer) = (stack(), place.outermost.load(Ordering::Relaxed));
         if outer > here {
             return None;
@@ -158,7 +157,8 @@ impl Frame {
     /// A call that began as [`short`](Self::short) has returned `code`.
     #[inline(always)]
     pub fn end(self, code: i32) {
-        // Claims behind this one, of a handler or of a nested call: the drain may be passing it by.
+        // Claims behind this one, of a handler or of a nested call: the drain may be passing it by. (If the call forked
+        // and this is the child, its place is wiped, and the next number is not this one's.)
         self.end_at(code, |place| (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
     }
 
@@ -185,10 +185,6 @@ impl Frame {
         // SAFETY: NULL, or pages that are never unmapped.
         let Some(place) = (unsafe { self.place.as_ref() }) else { return };
         place.outermost.store(self.outer, Ordering::Relaxed);
-        // If the call forked, this may be the child: it has no place, and the slot is its parent's.
-        if !place.is_open() {
-            return;
-        }
         // SAFETY: slots stay mapped.
         let slot = unsafe { &*self.slot };
         let (now, doubt) = now(place);
@@ -204,7 +200,8 @@ impl Frame {
 #[cold]
 #[inline(never)]
 fn end_apart(place: &Place, slot: &Slot, head: Head, now: u64, code: i32) {
-    if slot.end_beside(head, now, code) {
+    // If the call forked, this may be the child: it has no place, and the slot is its parent's.
+    if !place.is_open() || slot.end_beside(head, now, code) {
         return;
     }
     let begin = slot.0[1].load(Ordering::Relaxed);
@@ -293,6 +290,10 @@ extern "C-unwind" fn seek(claimed: u64, slots: u64) -> u64 {
 
 fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
     let is_put_off = drain::is_still_put_off();
+    // SAFETY: the place is open, and this thread's.
+    if !is_put_off && unsafe { place.is_lost_too(claimed, slots) } {
+        return NONE;
+    }
     let now = ticks(place.clock.load(Ordering::Relaxed));
     // SAFETY: the place is open, and this thread's.
     let look = |wait: &mut dyn FnMut() -> bool| unsafe { place.make_room(claimed, slots, now, wait) };

@@ -9,13 +9,13 @@ use crate::entry::{ENTRIES, GATES};
 use crate::log::{self, Event, Once};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{environment, settings};
-use crate::thread::{self, Thread};
-use crate::{edge, libdl, objects, vendor};
+use crate::{edge, libdl, objects, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use aclshim_trace::clock;
 use aclshim_trace::layout::Clock;
+use aclshim_trace::ring::Place;
 use aclshim_trace::text::Text;
 use core::ffi::{CStr, c_void};
 use core::ops::ControlFlow;
@@ -52,10 +52,10 @@ impl Gate {
         }
     }
 
-    /// The calling thread's block; only where there is no [`detour`](Self::detour).
+    /// Where the calling thread records; only where there is no [`detour`](Self::detour).
     #[inline(always)]
-    pub fn thread(&self) -> &'static Thread {
-        thread::at(self.thread.load(Ordering::Relaxed))
+    pub fn place(&self) -> *const Place {
+        thread::place_at(self.thread.load(Ordering::Relaxed))
     }
 
     /// Whether a call must not take the short way; a word, so that it can be added to other reasons.

@@ -78,9 +78,8 @@ impl Place {
     }
 
     /// Gives a [`claim`](Self::claim) back that nothing was written to; `false` if a signal handler has claimed since.
-    #[cold]
     fn give_back(&self, claimed: u64, slots: u64) -> bool {
-        self.next.compare_exchange(claimed + slots, claimed, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        replace_alone(&self.next, claimed + slots, claimed)
     }
 
     /// Where the slots are. Asked before a claim, because a signal handler may fork behind it: its child finds
@@ -156,6 +155,24 @@ impl Place {
             control.lost_since.store(now, Ordering::Relaxed);
         }
         None
+    }
+
+    /// The short way out for a call that finds the ring as full as the one before it did, so that a host that is
+    /// faster than the drain is not slowed where nothing is recorded anyway. The claim is then given back, and counted.
+    ///
+    /// # Safety
+    /// The place is open, and the calling thread's.
+    #[inline(always)]
+    pub unsafe fn is_lost_too(&self, claimed: u64, slots: u64) -> bool {
+        // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
+        let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return false };
+        let is_losing = control.not_recorded.load(Ordering::Relaxed) != control.told.load(Ordering::Relaxed);
+        let is_waiting = self.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
+        if !is_losing || is_waiting || claimed + slots <= self.room(control) || !self.give_back(claimed, slots) {
+            return false;
+        }
+        add_alone(&control.not_recorded, 1);
+        true
     }
 
     /// Whether there is room for a claim after all; if not, it is given back.
@@ -243,6 +260,23 @@ pub fn add_alone(counter: &AtomicU64, amount: u64) -> u64 {
     }
     #[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     counter.fetch_add(amount, Ordering::Relaxed)
+}
+
+/// Replaces `old` by `new` where only this thread and its signal handlers write; as [`add_alone`].
+#[inline(always)]
+fn replace_alone(word: &AtomicU64, old: u64, new: u64) -> bool {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    {
+        let found: u64;
+        // SAFETY: `word` is a live, aligned word.
+        unsafe {
+            core::arch::asm!("cmpxchg qword ptr [{0}], {1}", in(reg) word.as_ptr(), in(reg) new,
+                             inout("rax") old => found, options(nostack));
+        }
+        found == old
+    }
+    #[cfg(any(loom, miri, not(target_arch = "x86_64")))]
+    word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
 #[cfg(all(test, not(loom)))]

@@ -86,7 +86,8 @@ impl Head {
     /// The head of a call that begins; `kind` is at most [`KIND_MAX`].
     #[inline(always)]
     pub const fn in_flight(number: u64, layout: Layout, function: u8, kind: u32) -> Self {
-        Self(number << NUMBER | (function as u64) << 10 | (kind as u64) << 6 | (layout as u64) << 2 | IN_FLIGHT)
+        // Added, not or-ed: what is known when this is compiled is then one number, added with the rest.
+        Self((number << NUMBER) + ((kind as u64) << 6) + ((function as u64) << 10 | (layout as u64) << 2 | IN_FLIGHT))
     }
 
     /// The same call, made inside another.

@@ -90,6 +90,31 @@ fn a_loss_that_finds_no_room_to_be_told_is_told_later() {
 }
 
 #[test]
+fn a_call_that_finds_the_ring_still_full_is_counted_by_the_short_way() {
+    let lost_too = |sample: &Sample| {
+        let claimed = sample.place.claim(1).unwrap_err();
+        // SAFETY: the place is open, and only this thread writes.
+        let is_lost = unsafe { sample.place.is_lost_too(claimed, 1) };
+        assert!(is_lost || sample.place.give_back(claimed, 1));
+        is_lost
+    };
+    for mode in [Mode::Audit, Mode::Lossless] {
+        let sample = Sample::new(16, mode, 0);
+        let open: Vec<_> = (0..16).map(|now| sample.begin(now).unwrap()).collect();
+        assert!(!lost_too(&sample), "the first one says when it was");
+        assert!(sample.begin(20).is_none());
+        assert_eq!(lost_too(&sample), mode == Mode::Audit, "who is to wait waits");
+        assert_eq!(
+            (counts(&sample)[0], sample.place.next.load(Ordering::Relaxed)),
+            (1 + u64::from(mode == Mode::Audit), 16)
+        );
+        open.into_iter().for_each(|call| assert!(sample.end(call, 50, 0)));
+        sample.pass(Reading::Drain, 99);
+        assert!(!lost_too(&sample), "there is room again");
+    }
+}
+
+#[test]
 fn whoever_waits_gets_room_as_soon_as_there_is_some() {
     let sample = Sample::new(16, Mode::Lossless, 0);
     assert_eq!(sample.place.claim(16), Ok(0));
