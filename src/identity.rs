@@ -3,12 +3,13 @@
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
 use crate::settings::settings;
-use crate::vendor;
+use crate::vendor::{self, Answer};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::layout::{Header, NAME};
 use aclshim_trace::text::Text;
 use core::ffi::CStr;
 use core::fmt;
+use core::sync::atomic::Ordering;
 
 /// Writes text into a field and leaves a NUL behind it; what does not fit is cut off.
 struct Field<'a> {
@@ -94,10 +95,12 @@ fn about_library(header: &mut Header) {
 
 /// Completes a header that others can see already with what the real library tells of itself.
 pub fn ask_library(header: &Header) {
-    vendor::ask(|question, text| {
-        let field: &[u8] = match question {
-            vendor::Question::Product => &header.product,
-            vendor::Question::Version => &header.cann,
+    vendor::ask(|answer| {
+        let (field, text): (&[u8], _) = match answer {
+            Answer::Product(text) => (&header.product, text),
+            Answer::Version(text) => (&header.cann, text),
+            // ACL_DEVICE is 0, ACL_HOST is 1.
+            Answer::RunMode(mode) => return header.form.store(if mode == 0 { 2 } else { 1 }, Ordering::Relaxed),
         };
         let length = text.to_bytes().len().min(field.len() - 1);
         // SAFETY: within the field, in a mapping that may be written; the NUL behind it is there already. Who reads

@@ -3,8 +3,8 @@
 //! `secure_getenv` only: in a program with raised privileges nobody's environment steers us.
 
 use aclshim_facts::settings::{
-    BATCH_ITEMS, BUDGET, CALLS, DEEPBIND, DIR, DRAIN, FILE, MODE, REAL, RECORD, RING_DIR, RING_SIZE, SEGMENT, SETTINGS,
-    Setting, Value, bytes_text,
+    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, DEEPBIND, DIR, DRAIN, FILE, FORM, MODE, MUTE, REAL, RECORD,
+    RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting, Value, bytes_text,
 };
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
@@ -34,6 +34,24 @@ pub struct Settings {
     pub segment: u64,
     /// [`BUDGET`].
     pub budget: u64,
+    /// Which word of [`FORM`].
+    pub form: usize,
+    /// Which word of [`STACK`].
+    pub stack: usize,
+    /// Which word of [`STDERR`].
+    pub stderr: usize,
+    /// [`RULES`].
+    pub rules: Text<1024>,
+    /// [`SOC`].
+    pub soc: Text<64>,
+    /// [`CANN`].
+    pub cann: Text<64>,
+    /// [`AS`].
+    pub as_products: Text<256>,
+    /// [`MUTE`].
+    pub mute: Text<1024>,
+    /// [`BASELINE`], absolute; empty if not set.
+    pub baseline: Text<PATH>,
     /// [`FILE`].
     pub file: Text<128>,
     /// The rank among the processes of a job.
@@ -47,7 +65,7 @@ pub struct Settings {
     /// [`REAL`]; empty if not set.
     pub real: Text<PATH>,
     /// Settings whose value made no sense, as many as there are.
-    pub nonsense: [Option<&'static Setting>; 12],
+    pub nonsense: [Option<&'static Setting>; SETTINGS.len()],
 }
 
 /// `off` among the words of [`MODE`].
@@ -69,6 +87,15 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     drain: 0,
     calls: 0,
     deepbind: 0,
+    form: 0,
+    stack: 0,
+    stderr: 0,
+    rules: Text::new(),
+    soc: Text::new(),
+    cann: Text::new(),
+    as_products: Text::new(),
+    mute: Text::new(),
+    baseline: Text::new(),
     ring_size: RING_SIZE.default_number(),
     batch_items: BATCH_ITEMS.default_number(),
     segment: SEGMENT.default_number(),
@@ -79,7 +106,7 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     files: false,
     ring_dir: Text::new(),
     real: Text::new(),
-    nonsense: [None; 12],
+    nonsense: [None; SETTINGS.len()],
 }));
 
 /// The settings. Before [`read`] they are the defaults without a directory: no file is made.
@@ -107,6 +134,9 @@ pub unsafe fn read() {
         (&DRAIN, &mut settings.drain),
         (&CALLS, &mut settings.calls),
         (&DEEPBIND, &mut settings.deepbind),
+        (&FORM, &mut settings.form),
+        (&STACK, &mut settings.stack),
+        (&STDERR, &mut settings.stderr),
     ] {
         let Some(given) = variable(setting) else { continue };
         match setting.choices().iter().position(|word| word.as_bytes() == given) {
@@ -130,9 +160,17 @@ pub unsafe fn read() {
     settings.file.push(variable(&FILE).unwrap_or(pattern.as_bytes()));
     let ranks = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK_ID"];
     settings.rank.push(ranks.into_iter().find_map(environment).unwrap_or(b"0"));
+    settings.rules.push(variable(&RULES).unwrap_or_default());
+    settings.soc.push(variable(&SOC).unwrap_or_default());
+    settings.cann.push(variable(&CANN).unwrap_or_default());
+    settings.as_products.push(variable(&AS).unwrap_or_default());
+    settings.mute.push(variable(&MUTE).unwrap_or_default());
     settings.real.push(variable(&REAL).unwrap_or_default());
     // Absolute: the program may go elsewhere before its first copy.
     push_absolute(&mut settings.ring_dir, variable(&RING_DIR).unwrap_or(b"/dev/shm"));
+    if let Some(baseline) = variable(&BASELINE) {
+        push_absolute(&mut settings.baseline, baseline);
+    }
     let asked = variable(&DIR);
     push_absolute(&mut settings.dir, asked.unwrap_or(b"aclshim-out"));
     // A daemon that lives in `/` was not asked where to write: it gets no files.
@@ -175,9 +213,10 @@ impl Settings {
         1 << (self.ring_size / 64).ilog2()
     }
 
-    /// The values in force, `NAME=value` a line.
+    /// The values in force, `NAME=value` a line; paths last, because the room may end amid a long one.
     pub fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
-        for setting in SETTINGS {
+        let is_path = |setting: &&&Setting| matches!(setting.value, Value::Path(_));
+        for setting in SETTINGS.iter().filter(|it| !is_path(it)).chain(SETTINGS.iter().filter(is_path)) {
             let of = |other: &Setting| core::ptr::eq(*setting, other);
             let word = [
                 (&MODE, self.mode),
@@ -185,6 +224,9 @@ impl Settings {
                 (&DRAIN, self.drain),
                 (&CALLS, self.calls),
                 (&DEEPBIND, self.deepbind),
+                (&FORM, self.form),
+                (&STACK, self.stack),
+                (&STDERR, self.stderr),
             ];
             let number = [
                 (&RING_SIZE, u64::from(self.slots()) * 64),
@@ -207,6 +249,12 @@ impl Settings {
                     (&RING_DIR, self.ring_dir.as_bytes()),
                     (&REAL, self.real.as_bytes()),
                     (&FILE, self.file.as_bytes()),
+                    (&RULES, self.rules.as_bytes()),
+                    (&SOC, self.soc.as_bytes()),
+                    (&CANN, self.cann.as_bytes()),
+                    (&AS, self.as_products.as_bytes()),
+                    (&MUTE, self.mute.as_bytes()),
+                    (&BASELINE, self.baseline.as_bytes()),
                 ];
                 let found = text.iter().find(|(other, _)| of(other)).map_or(&b""[..], |(_, text)| text);
                 for chunk in found.utf8_chunks() {

@@ -58,42 +58,58 @@ pub fn learn_holder(address: usize) {
 static PATH: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 static BUILD_ID: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Its functions that tell the product and the version, where it has them.
-static QUESTIONS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// Its functions that tell who it is, where it has them.
+const QUESTIONS: [&CStr; 4] = [c"aclrtGetSocName", c"aclrtGetRunMode", c"aclsysGetVersionStr", c"aclsysGetCANNVersion"];
+static ASKED: [AtomicUsize; QUESTIONS.len()] = [const { AtomicUsize::new(0) }; QUESTIONS.len()];
 
-/// Asks the real library for the product and the CANN version, and tells each to `told`. Not on a thread of
-/// the host's: the second reads files.
-pub fn ask(mut told: impl FnMut(Question, &CStr)) {
-    let [product, version] = QUESTIONS.each_ref().map(|place| place.load(Ordering::Relaxed));
+/// What the real library tells of itself.
+pub enum Answer<'a> {
+    /// The product's name.
+    Product(&'a CStr),
+    /// Where the program runs, an `aclrtRunMode`.
+    RunMode(i32),
+    /// The CANN version.
+    Version(&'a CStr),
+}
+
+/// `aclCANNPackageVersion`, which begins with the version as text.
+const PACKAGE_VERSION: usize = 512;
+
+/// Asks the real library who it is. Not before it has copied something: it may not be ready to answer.
+pub fn ask(mut told: impl FnMut(Answer<'_>)) {
+    let [product, mode, version, package] = ASKED.each_ref().map(|place| place.load(Ordering::Relaxed));
     // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
-    // 128 bytes long.
+    // 128 bytes long, and the structure of the last one 512.
     unsafe {
         if product != 0 {
             let ask: extern "C" fn() -> *const c_char = core::mem::transmute(product);
             let name = ask();
             if !name.is_null() {
-                told(Question::Product, CStr::from_ptr(name));
+                told(Answer::Product(CStr::from_ptr(name)));
             }
         }
-        if version != 0 {
-            let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = core::mem::transmute(version);
-            let mut text = [0u8; 256];
-            if ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
-                && let Ok(text) = CStr::from_bytes_until_nul(&text)
-            {
-                told(Question::Version, text);
+        if mode != 0 {
+            let ask: extern "C" fn(*mut i32) -> i32 = core::mem::transmute(mode);
+            let mut found = -1;
+            if ask(&mut found) == 0 {
+                told(Answer::RunMode(found));
             }
+        }
+        let mut text = [0u8; PACKAGE_VERSION + 1];
+        let is_told = if version != 0 {
+            let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = core::mem::transmute(version);
+            ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
+        } else if package != 0 {
+            const CANN: i32 = 0;
+            let ask: extern "C" fn(i32, *mut u8) -> i32 = core::mem::transmute(package);
+            ask(CANN, text.as_mut_ptr()) == 0
+        } else {
+            false
+        };
+        if is_told && let Ok(text) = CStr::from_bytes_until_nul(&text) {
+            told(Answer::Version(text));
         }
     }
-}
-
-/// What can be asked.
-#[derive(Clone, Copy)]
-pub enum Question {
-    /// The product's name.
-    Product,
-    /// The CANN version.
-    Version,
 }
 
 /// Remembers who holds `target`: the library at `path`, which is pinned.
@@ -106,7 +122,7 @@ pub fn learn_library(path: *const c_char, target: usize) {
             let id = object.build_id();
             BUILD_ID[0].store(id.as_ptr() as usize, Ordering::Relaxed);
             BUILD_ID[1].store(id.len(), Ordering::Relaxed);
-            for (place, name) in QUESTIONS.iter().zip([c"aclrtGetSocName", c"aclsysGetVersionStr"]) {
+            for (place, name) in ASKED.iter().zip(QUESTIONS) {
                 place.store(object.defined(name).unwrap_or(0), Ordering::Relaxed);
             }
             ControlFlow::Break(())

@@ -127,7 +127,7 @@ impl Account {
                     self.ended(&open, end, clock);
                 }
             }
-            Entry::Thread { .. } | Entry::Lost { .. } | Entry::Findings { .. } => {}
+            Entry::Thread { .. } | Entry::Lost { .. } | Entry::Finding { .. } | Entry::Stack { .. } => {}
         }
     }
 

@@ -239,7 +239,7 @@ impl Drain {
                 };
                 let _ = self.log.line(realtime_ns(), &line);
             }
-            Entry::End { .. } | Entry::Findings { .. } => {}
+            Entry::End { .. } | Entry::Finding { .. } | Entry::Stack { .. } => {}
         }
     }
 

@@ -68,8 +68,8 @@ impl Setting {
 pub static MODE: Setting = Setting {
     variable: "ACLSHIM_MODE",
     value: Value::Choice(&["observe", "enforce", "off"]),
-    sentence: "observe forwards every call and records it; enforce is for rules that refuse a call, and does the same \
-               while there are none; off forwards only",
+    sentence: "observe forwards every call and records it; enforce returns the vendor's code for a call that the vendor \
+               would refuse, without forwarding it; off forwards only",
 };
 
 /// Where logs go, and the name under which a process's counts are found.
@@ -164,9 +164,87 @@ pub static BUDGET: Setting = Setting {
                and the log says so",
 };
 
+/// What each rule does.
+pub static RULES: Setting = Setting {
+    variable: "ACLSHIM_RULES",
+    value: Value::Text(""),
+    sentence: "what is done about a rule, as RULE=ACTION with commas between: off, log, warn, refuse (return the vendor's code \
+               and do not forward the call) or abort (end the program)",
+};
+
+/// The product, where the real library is not to be asked.
+pub static SOC: Setting = Setting {
+    variable: "ACLSHIM_SOC",
+    value: Value::Text(""),
+    sentence: "the product, as aclrtGetSocName names it (Ascend910B1); not set, the real library is asked after the first copy",
+};
+
+/// Where the program runs.
+pub static FORM: Setting = Setting {
+    variable: "ACLSHIM_FORM",
+    value: Value::Choice(&["auto", "ep", "rc"]),
+    sentence: "where the program runs: ep on a host beside the device, rc on the device's own processor; auto asks the real \
+               library after the first copy",
+};
+
+/// The release of CANN.
+pub static CANN: Setting = Setting {
+    variable: "ACLSHIM_CANN",
+    value: Value::Text(""),
+    sentence: "the CANN release (9.1.0); not set, the real library is asked after the first copy",
+};
+
+/// Other products.
+pub static AS: Setting = Setting {
+    variable: "ACLSHIM_AS",
+    value: Value::Text(""),
+    sentence: "other products to judge the run for, with commas between (Ascend310P3,Ascend950): what would be refused there",
+};
+
+/// Findings that are not told.
+pub static MUTE: Setting = Setting {
+    variable: "ACLSHIM_MUTE",
+    value: Value::Text(""),
+    sentence: "findings that are counted but not told, with commas between: RULE, RULE@MODULE or RULE@MODULE+0xOFFSET; * is \
+               every rule",
+};
+
+/// Findings that are known already.
+pub static BASELINE: Setting = Setting {
+    variable: "ACLSHIM_BASELINE",
+    value: Value::Path("none"),
+    sentence: "a file of known findings, as `aclshim findings --json` prints them: those of the same rule, function and call \
+               site are counted but not told",
+};
+
+/// More of the call's stack.
+pub static STACK: Setting = Setting {
+    variable: "ACLSHIM_STACK",
+    value: Value::Choice(&["off", "findings"]),
+    sentence: "findings records some return addresses more with a call that breaks a rule: under a framework every copy comes \
+               from the same place",
+};
+
+/// What goes to the program's standard error.
+pub static STDERR: Setting = Setting {
+    variable: "ACLSHIM_STDERR",
+    value: Value::Choice(&["off", "findings", "all"]),
+    sentence: "what is also written to the program's standard error as text: off nothing, findings what breaks a rule, all \
+               failed calls and losses too",
+};
+
 /// All settings.
 pub static SETTINGS: &[&Setting] = &[
     &MODE,
+    &RULES,
+    &SOC,
+    &FORM,
+    &CANN,
+    &AS,
+    &MUTE,
+    &BASELINE,
+    &STACK,
+    &STDERR,
     &DIR,
     &REAL,
     &RING_DIR,

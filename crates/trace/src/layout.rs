@@ -112,8 +112,8 @@ pub struct Header {
     pub budget: u64,
     /// What becomes of calls: which word of the setting `ACLSHIM_CALLS`.
     pub calls: u32,
-    /// Keeps what follows in place.
-    pub reserved: u32,
+    /// Where the program runs: 1 on a host beside the device, 2 on the device's own processor; 0 while unknown.
+    pub form: AtomicU32,
     /// The functions' names; a record holds the index.
     pub names: [[u8; NAME]; FUNCTIONS],
     /// The machine's name.

@@ -2,6 +2,7 @@
 
 use crate::clock::{self, Calibration};
 use crate::layout::{Clock, Header};
+use crate::sync::Ordering;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub struct Origin {
     pub product: String,
     /// The CANN version, or empty.
     pub cann: String,
+    /// Where the program runs: 1 on a host, 2 on the device's own processor, 0 if that is not known.
+    pub form: u32,
     /// The real library.
     pub library: PathBuf,
     /// Its build id.
@@ -87,6 +90,7 @@ impl Origin {
             functions,
             product: text(&header.product),
             cann: text(&header.cann),
+            form: header.form.load(Ordering::Relaxed),
             library: path(&header.library),
             build_id: text(&header.build_id),
             settings: text(&header.settings),

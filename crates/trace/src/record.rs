@@ -36,12 +36,19 @@ pub enum Entry {
         /// How it ended.
         end: End,
     },
-    /// Findings about an earlier call of this ring.
-    Findings {
+    /// What was found wrong with a call of this ring whose record follows.
+    Finding {
         /// The call's number.
         of: u64,
-        /// One bit a rule.
-        bits: u128,
+        /// What it is.
+        finding: Finding,
+    },
+    /// More of the stack of a call of this ring whose record follows.
+    Stack {
+        /// The call's number.
+        of: u64,
+        /// Return addresses from the inside out, behind the call site; 0 where there are no more.
+        frames: [u64; FRAMES],
     },
 }
 
@@ -83,6 +90,53 @@ pub struct End {
 
 /// The flag of a call that was made to fail, or delayed, by us.
 pub const INJECTED: u16 = 1;
+/// The flag of a call that was refused by a rule, and not forwarded.
+pub const REFUSED: u16 = 2;
+
+/// How many return addresses a [`Note::Stack`] holds.
+pub const FRAMES: usize = 6;
+
+/// What was found wrong with a call while it was made: where it is wrong, so that a reader who does not have the
+/// caller's arrays can say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule's number.
+    pub rule: u8,
+    /// Which argument, by its position.
+    pub argument: u8,
+    /// How bad it is, as a number of the rulebook's.
+    pub severity: u8,
+    /// Which item or entry of an array.
+    pub index: Option<u64>,
+    /// What stands there, and what it is measured against.
+    pub values: [u64; 2],
+    /// What the vendor returns for it, or 0.
+    pub code: i32,
+}
+
+const INDEXED: u64 = 1 << 24;
+
+impl Finding {
+    /// As the words of a note about the call with the number `of`: the number; rule, argument, severity (a byte each) and
+    /// a bit that says whether there is an index; the index; two values; the code.
+    pub fn words(&self, of: u64) -> [u64; 6] {
+        let indexed = if self.index.is_some() { INDEXED } else { 0 };
+        let what = u64::from(self.rule) | u64::from(self.argument) << 8 | u64::from(self.severity) << 16 | indexed;
+        [of, what, self.index.unwrap_or(0), self.values[0], self.values[1], self.code as u32 as u64]
+    }
+
+    fn from_words(words: &Words) -> Self {
+        let [_, _, what, index, one, other, code, _] = *words;
+        Self {
+            rule: what as u8,
+            argument: (what >> 8) as u8,
+            severity: (what >> 16) as u8,
+            index: (what & INDEXED != 0).then_some(index),
+            values: [one, other],
+            code: code as i32,
+        }
+    }
+}
 
 /// What a batch holds.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -294,8 +348,12 @@ fn note(head: Head, words: &Words) -> Option<Entry> {
         Entry::Lost { from: words[1], to: words[2], calls: words[3] }
     } else if is(Note::End) {
         Entry::End { of: words[2], end: End { duration: words[3], code: words[4] as i32 } }
-    } else if is(Note::Findings) {
-        Entry::Findings { of: words[2], bits: u128::from(words[3]) | u128::from(words[4]) << 64 }
+    } else if is(Note::Finding) {
+        Entry::Finding { of: words[1], finding: Finding::from_words(words) }
+    } else if is(Note::Stack) {
+        let mut frames = [0; FRAMES];
+        frames.copy_from_slice(&words[2..]);
+        Entry::Stack { of: words[1], frames }
     } else {
         return None;
     })

@@ -64,8 +64,10 @@ pub enum Note {
     /// The end of a call whose record was passed by, or whose duration did not fit: ticks of its
     /// begin, its number, its duration, its code.
     End = 2,
-    /// Findings about an earlier record: its number and two words of bits.
-    Findings = 3,
+    /// What was found wrong with the call whose record follows: see [`crate::record::Finding::words`].
+    Finding = 3,
+    /// More of the stack of the call whose record follows: its number, and six return addresses at most.
+    Stack = 4,
 }
 
 /// The head of a slot.

@@ -161,7 +161,7 @@ impl Model {
                 assert!(call.arguments[..known].iter().all(|word| *word == *begin), "{call:?}");
                 assert!(call.end.is_none() || call.end == *end, "{call:?} {end:?}");
             }
-            (Entry::Findings { of, .. }, Fact::Note { id }) => assert_eq!(of, id),
+            (Entry::Stack { of, .. }, Fact::Note { id }) => assert_eq!(of, id),
             (Entry::End { of, .. }, Fact::Late { of: call }) => assert_eq!(of, call),
             (Entry::Lost { .. }, Fact::Lost) => {}
             (entry, fact) => panic!("{number}: {entry:?} for {fact:?}"),
@@ -182,7 +182,7 @@ impl Model {
             }
             Step::Note => {
                 let before = self.next();
-                if self.sample.note(Note::Findings, &[0, self.now, 1, 2]) {
+                if self.sample.note(Note::Stack, &[self.now, 1, 2]) {
                     self.facts.insert(before, Fact::Note { id: self.now });
                 }
             }

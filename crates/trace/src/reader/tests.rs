@@ -187,9 +187,9 @@ fn a_batch_that_ends_with_the_process_while_its_items_are_written_is_still_a_cal
 #[test]
 fn notes_are_records_like_others() {
     let sample = Sample::new(16, Mode::Audit, 0);
-    assert!(sample.note(Note::Findings, &[1, 2, 3, 4]));
+    assert!(sample.note(Note::Stack, &[2, 3, 4]));
     assert!(sample.note(Note::Lost, &[1, 2, 3]));
-    let findings = Entry::Findings { of: 2, bits: 3 | 4 << 64 };
+    let findings = Entry::Stack { of: 2, frames: [3, 4, 0, 0, 0, 0] };
     let lost = Entry::Lost { from: 1, to: 2, calls: 3 };
     assert_eq!(sample.pass(Reading::Drain, 99).entries, [(0, findings), (1, lost)]);
 }

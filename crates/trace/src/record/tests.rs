@@ -109,8 +109,8 @@ fn every_note_is_read_and_an_unknown_one_is_none() {
     assert_eq!(note(Note::Lost as u8, [1, 2, 3, 0]), Some(Entry::Lost { from: 1, to: 2, calls: 3 }));
     let end = End { duration: 1 << 40, code: -7 };
     assert_eq!(note(Note::End as u8, [5, 2, 1 << 40, -7i64 as u64]), Some(Entry::End { of: 2, end }));
-    let findings = Entry::Findings { of: 6, bits: 3 | 1 << 64 };
-    assert_eq!(note(Note::Findings as u8, [0, 6, 3, 1]), Some(findings));
+    let stack = Entry::Stack { of: 6, frames: [3, 1, 4, 0, 0, 0] };
+    assert_eq!(note(Note::Stack as u8, [6, 3, 1, 4]), Some(stack));
     assert_eq!(note(63, [0; 4]), None);
 }
 
@@ -129,4 +129,15 @@ fn the_length_is_only_taken_from_the_slot_that_holds_it() {
     let long = [Head::in_flight(1, Layout::Long, 3, 0).0, 0, 0, 0, 0, 0, 0, 0];
     let other = [Head::done(2, Layout::Linear, 1).0, 0, 0, 5000, 0, 0, 0, 0];
     assert_eq!(slots(Head(long[0]), Some(&other)), 2);
+}
+
+#[test]
+fn a_finding_is_read_back_as_it_was_written() {
+    for index in [None, Some(0), Some(u64::MAX)] {
+        let finding = Finding { rule: 127, argument: 8, severity: 3, index, values: [u64::MAX, 7], code: 107_000 };
+        let mut words = [0; 8];
+        words[0] = Head::done(9, Layout::Note, Note::Finding as u8).0;
+        words[1..7].copy_from_slice(&finding.words(6));
+        assert_eq!(decode(&[words], 9), Some((Entry::Finding { of: 6, finding }, 1)));
+    }
 }
