@@ -27,6 +27,7 @@ pub mod json;
 pub mod line;
 pub mod lines;
 pub mod log;
+pub mod modules;
 pub mod names;
 pub mod outside;
 mod pen;
