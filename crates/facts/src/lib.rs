@@ -8,6 +8,9 @@ pub mod call;
 pub mod code;
 pub mod documents;
 pub mod functions;
+pub mod product;
+pub mod rule;
 pub mod settings;
+pub mod world;
 
 pub use functions::{FUNCTIONS, Function};

@@ -1,0 +1,127 @@
+//! The products by their SoC names, what their chips can do, and the releases of CANN.
+
+/// A family of products that the vendor's documents treat alike.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Product {
+    /// How `aclrtGetSocName` begins.
+    pub prefixes: &'static [&'static str],
+    /// As the vendor's documents call it.
+    pub name: &'static str,
+    /// The batch copies.
+    pub has_batch: bool,
+    /// `aclrtMemcpyAsyncWithOffset`.
+    pub has_offset: bool,
+    /// Copies by descriptor.
+    pub has_descriptor: bool,
+    /// Device-to-device rows in `aclrtMemcpy2dAsync`.
+    pub has_rows_on_device: bool,
+    /// `aclrtMemsetD32`; where it is missing the vendor answers 0 and sets nothing.
+    pub has_words: bool,
+    /// Copies from and to device variables, by the documents.
+    pub has_symbols: bool,
+    /// A batch on a stream is checked whole before its first item is sent.
+    pub checks_batch_whole: bool,
+}
+
+const A2: Product = Product {
+    prefixes: &["Ascend910B"],
+    name: "Atlas A2",
+    has_batch: true,
+    has_offset: true,
+    has_descriptor: true,
+    has_rows_on_device: true,
+    has_words: true,
+    has_symbols: true,
+    checks_batch_whole: false,
+};
+
+/// Every product. The first whose prefix fits is meant, so a longer prefix stands before a shorter one.
+pub static PRODUCTS: &[Product] = &[
+    A2,
+    Product { prefixes: &["Ascend910_93"], name: "Atlas A3", ..A2 },
+    Product { prefixes: &["Ascend950"], name: "Ascend 950", checks_batch_whole: true, ..A2 },
+    Product {
+        prefixes: &["Ascend310P"],
+        name: "Atlas inference series",
+        has_batch: false,
+        has_offset: false,
+        has_descriptor: false,
+        has_rows_on_device: false,
+        has_words: false,
+        ..A2
+    },
+    Product {
+        prefixes: &["Ascend310B"],
+        name: "Atlas 200I/500 A2",
+        has_batch: false,
+        has_offset: false,
+        has_rows_on_device: false,
+        has_words: false,
+        has_symbols: false,
+        ..A2
+    },
+    Product {
+        prefixes: &["Ascend910"],
+        name: "Atlas training series",
+        has_batch: false,
+        has_descriptor: false,
+        has_rows_on_device: false,
+        has_words: false,
+        has_symbols: false,
+        ..A2
+    },
+];
+
+impl Product {
+    /// The product of a SoC name.
+    pub fn of(soc: &str) -> Option<&'static Self> {
+        PRODUCTS.iter().find(|product| product.prefixes.iter().any(|prefix| soc.starts_with(prefix)))
+    }
+}
+
+/// A release of CANN: its first two numbers decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first number.
+    pub major: u16,
+    /// The second.
+    pub minor: u16,
+}
+
+impl Version {
+    /// From a text such as `9.1.0`, `9.2.0-beta.1` or `8.5`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.trim().trim_start_matches(['v', 'V']).split('.');
+        let mut number = || {
+            let digits = numbers.next()?;
+            digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        Some(Self { major: number()?, minor: number()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_soc_name_finds_its_product() {
+        let name = |soc| Product::of(soc).map(|product| product.name);
+        assert_eq!(name("Ascend910B1"), Some("Atlas A2"));
+        assert_eq!(name("Ascend910_9391"), Some("Atlas A3"));
+        assert_eq!(name("Ascend910A"), Some("Atlas training series"));
+        assert_eq!(name("Ascend950"), Some("Ascend 950"));
+        assert_eq!(name("Ascend310P3"), Some("Atlas inference series"));
+        assert_eq!(name("Kirin"), None);
+    }
+
+    #[test]
+    fn a_version_is_its_first_two_numbers() {
+        let version = |major, minor| Some(Version { major, minor });
+        assert_eq!(Version::parse("9.1.0"), version(9, 1));
+        assert_eq!(Version::parse("9.2.0-beta.1"), version(9, 2));
+        assert_eq!(Version::parse("8.5"), version(8, 5));
+        assert_eq!(Version::parse("V8.0.RC1"), version(8, 0));
+        assert_eq!(Version::parse("nine"), None);
+    }
+}

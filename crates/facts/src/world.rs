@@ -1,0 +1,135 @@
+//! What is known of the world that a call is made in. What is not known is `None` or `Unknown`, and a rule that needs
+//! it says nothing.
+
+use crate::product::{Product, Version};
+
+/// The world of one call.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    /// The product whose runtime serves the call.
+    pub product: Option<&'static Product>,
+    /// Where the program runs.
+    pub form: Option<Form>,
+    /// The CANN release.
+    pub cann: Option<Version>,
+    /// Whether the driver can tell pageable memory (`FEATURE_SVM_GET_USER_MALLOC_ATTR`).
+    pub tells_pageable: Option<bool>,
+    /// Whether any device has been opened in this process: before, the driver refuses to look at a pointer.
+    pub is_open: Option<bool>,
+    /// Whether the calling thread has a context.
+    pub has_context: Option<bool>,
+    /// Whether captures under way forbid the calling thread synchronous work in its context.
+    pub is_capture_in_the_way: Option<bool>,
+    /// The stream argument.
+    pub stream: Stream,
+    /// Where pointers point.
+    pub memory: &'a dyn Memory,
+}
+
+/// Where the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// On a host with the device as its end point (Ascend EP).
+    EndPoint,
+    /// On the device's own processor (Ascend RC, and products whose control CPU is open).
+    RootComplex,
+}
+
+/// What a stream argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Not known.
+    Unknown,
+    /// NULL: the default stream of the thread's context.
+    Default,
+    /// A stream of the thread's context.
+    Own {
+        /// Its tasks are being captured into a model.
+        is_captured: bool,
+    },
+    /// A stream of another context.
+    Foreign {
+        /// Its tasks are being captured into a model.
+        is_captured: bool,
+    },
+    /// Not a stream, or not any more.
+    Invalid,
+}
+
+/// Where a pointer points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Not known.
+    Unknown,
+    /// Memory of this device.
+    Device(u32),
+    /// Pinned or registered host memory.
+    Pinned,
+    /// Host memory that the runtime does not know of.
+    Pageable,
+    /// Managed memory.
+    Managed,
+    /// An address of the devices' window where nothing is allocated.
+    Unallocated,
+}
+
+/// A pointer's place, and how many bytes lie from there to the end of its allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where it points.
+    pub place: Place,
+    /// Bytes to the end, if that is known.
+    pub room: Option<usize>,
+}
+
+/// A device variable named by a host symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// Not known.
+    Unknown,
+    /// No variable.
+    None,
+    /// Of so many bytes, and where it lies on the thread's device.
+    Variable {
+        /// In bytes.
+        size: usize,
+        /// Its first byte.
+        address: Option<usize>,
+    },
+}
+
+/// Answers where pointers point.
+pub trait Memory {
+    /// Where an address points.
+    fn region(&self, address: usize) -> Region;
+    /// What a host symbol names.
+    fn symbol(&self, address: usize) -> Symbol;
+}
+
+/// Knows nothing: what the shim has as long as nobody tracks memory.
+pub struct Untracked;
+
+impl Memory for Untracked {
+    fn region(&self, _: usize) -> Region {
+        Region { place: Place::Unknown, room: None }
+    }
+
+    fn symbol(&self, _: usize) -> Symbol {
+        Symbol::Unknown
+    }
+}
+
+impl World<'static> {
+    /// A world of which nothing is known.
+    pub const UNKNOWN: Self = Self {
+        product: None,
+        form: None,
+        cann: None,
+        tells_pageable: None,
+        is_open: None,
+        has_context: None,
+        is_capture_in_the_way: None,
+        stream: Stream::Unknown,
+        memory: &Untracked,
+    };
+}
