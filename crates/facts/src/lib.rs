@@ -8,6 +8,7 @@ pub mod call;
 pub mod code;
 pub mod documents;
 pub mod functions;
+pub mod policy;
 pub mod product;
 pub mod rule;
 pub mod settings;
