@@ -13,6 +13,7 @@
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
+use crate::check;
 use crate::names::COUNT;
 use crate::record::{Frame, Short, Words, stack};
 use crate::target::{self, Gate, Gates, PRIVATE};
@@ -153,9 +154,15 @@ macro_rules! entries {
                         for (word, argument) in words.iter_mut().zip([$($arg.to_word()),*]) {
                             *word = argument;
                         }
-                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
-                        // SAFETY: the caller's promise, passed on unchanged.
-                        let code = unsafe { real($($arg),*) };
+                        // SAFETY: the arguments of a call that is about to be forwarded.
+                        let judgement = unsafe { check::before(Function::$name, &call) };
+                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call, judgement.as_ref());
+                        // SAFETY: as above.
+                        let code = match judgement.and_then(|judgement| unsafe { judgement.refuse(Function::$name, &call) }) {
+                            Some(code) => code,
+                            // SAFETY: the caller's promise, passed on unchanged.
+                            None => unsafe { real($($arg),*) },
+                        };
                         // SAFETY: it has just returned.
                         unsafe { frame.end_long(code, &call) };
                         code

@@ -99,9 +99,17 @@ pub fn ask_library(header: &Header) {
         let (field, text): (&[u8], _) = match answer {
             Answer::Product(text) => (&header.product, text),
             Answer::Version(text) => (&header.cann, text),
-            // ACL_DEVICE is 0, ACL_HOST is 1.
-            Answer::RunMode(mode) => return header.form.store(if mode == 0 { 2 } else { 1 }, Ordering::Relaxed),
+            Answer::RunMode(mode) => {
+                // ACL_DEVICE is 0, ACL_HOST is 1.
+                let form = if mode == 0 { 2 } else { 1 };
+                world::set_form(form);
+                return header.form.store(form, Ordering::Relaxed);
+            }
         };
+        match answer {
+            Answer::Product(_) => world::set_product(text.to_bytes()),
+            _ => world::set_cann(text.to_bytes()),
+        }
         let length = text.to_bytes().len().min(field.len() - 1);
         // SAFETY: within the field, in a mapping that may be written; the NUL behind it is there already. Who reads
         // it meanwhile reads a part of the text.

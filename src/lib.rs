@@ -18,8 +18,10 @@
 #[cfg(not(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("aclshim is for Linux with glibc on x86-64 and aarch64, like the vendor's runtime");
 
+mod arrays;
 mod batch;
 mod boot;
+mod check;
 mod drain;
 mod edge;
 mod elf;
@@ -41,3 +43,4 @@ mod settings;
 mod target;
 mod thread;
 mod vendor;
+mod world;

@@ -10,6 +10,7 @@
 //! what such a frame left on the stack proves nothing, because nobody has to overwrite it.)
 
 use crate::boot::{Standing, standing};
+use crate::check::Judgement;
 use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
@@ -115,17 +116,34 @@ impl Frame {
     /// Any other call begins. `here` is the [`stack`] of the frame that makes it: ours may lie below the frames of a
     /// call that is nested in it.
     #[inline(never)]
-    pub fn long(function: Function, caller: usize, here: usize, words: &Words, call: &Call) -> Self {
+    pub fn long(
+        function: Function,
+        caller: usize,
+        here: usize,
+        words: &Words,
+        call: &Call,
+        judgement: Option<&Judgement>,
+    ) -> Self {
         let slots = match &call.form {
             Form::Batch(of) => batch::slots(of),
             _ => 2,
         };
-        Self::of_slots(function, caller, here, words, slots)
+        Self::of_slots(function, caller, here, words, slots, judgement)
     }
 
-    /// A record of several slots: what follows the first is there before it is shown.
-    fn of_slots(function: Function, caller: usize, here: usize, words: &Words, slots: u64) -> Self {
-        let Some((place, number)) = claim(slots) else { return Self::none() };
+    /// A record of several slots: what follows the first is there before it is shown. Before the record come the notes
+    /// of what was found: whoever reads it knows them then.
+    fn of_slots(
+        function: Function,
+        caller: usize,
+        here: usize,
+        words: &Words,
+        slots: u64,
+        judgement: Option<&Judgement>,
+    ) -> Self {
+        let notes = judgement.map_or(0, Judgement::notes);
+        let Some((place, first)) = claim(notes + slots) else { return Self::none() };
+        let number = first + notes;
         let (head, outer) = enter(place, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));
         // SAFETY: the claim says that the place is open.
         let at = |number| unsafe { place.slot(number) };
@@ -135,8 +153,14 @@ impl Frame {
         };
         // The first slot must not show what stood there before while its followers are new.
         at(number).clear();
-        let extent = Extent::new(slots, 0, 0).0;
-        follow(1, Layout::More, &[0, 0, extent, words[4], words[5], words[6], words[7]]);
+        if let Some(judgement) = judgement {
+            judgement.tell(number, |nth, note, words| {
+                at(first + nth).put(Head::done(first + nth, Layout::Note, note as u8), words);
+            });
+        }
+        let bits = judgement.map_or(0, |judgement| judgement.bits);
+        let extent = Extent::new(slots, judgement.map_or(0, Judgement::flags), 0).0;
+        follow(1, Layout::More, &[bits as u64, (bits >> 64) as u64, extent, words[4], words[5], words[6], words[7]]);
         if slots > 2 {
             follow(2, Layout::Batch, &[0, 0, 0, 0, 0, words[8], words[9]]);
         }

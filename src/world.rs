@@ -1,0 +1,62 @@
+//! What this process knows of the product, the form and the release that serve it.
+//!
+//! Set by settings, or told by the real library after its first copy; a few words that any thread may read.
+
+use crate::settings::settings;
+use aclshim_facts::call::Call;
+use aclshim_facts::product::{PRODUCTS, Product, Version};
+use aclshim_facts::world::{Form, Stream, World};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Which of [`PRODUCTS`], from 1 on; 0 is none.
+static PRODUCT: AtomicUsize = AtomicUsize::new(0);
+/// 1 on a host, 2 on the device's own processor, 0 unknown.
+static FORM: AtomicU32 = AtomicU32::new(0);
+/// The first number in the upper half, the second in the lower; 0 unknown.
+static CANN: AtomicU32 = AtomicU32::new(0);
+
+/// Takes over what the settings say.
+pub fn read() {
+    let settings = settings();
+    set_product(settings.soc.as_bytes());
+    set_cann(settings.cann.as_bytes());
+    set_form(settings.form as u32);
+}
+
+/// A SoC name; an unknown one leaves things as they are.
+pub fn set_product(soc: &[u8]) {
+    let product = core::str::from_utf8(soc).ok().and_then(Product::of);
+    if let Some(at) = PRODUCTS.iter().position(|known| Some(known) == product) {
+        PRODUCT.store(at + 1, Ordering::Relaxed);
+    }
+}
+
+/// A release as text; nonsense leaves things as they are.
+pub fn set_cann(text: &[u8]) {
+    if let Some(version) = core::str::from_utf8(text).ok().and_then(Version::parse) {
+        CANN.store(u32::from(version.major) << 16 | u32::from(version.minor), Ordering::Relaxed);
+    }
+}
+
+/// 1 on a host, 2 on the device's own processor; anything else leaves things as they are.
+pub fn set_form(form: u32) {
+    if matches!(form, 1 | 2) {
+        FORM.store(form, Ordering::Relaxed);
+    }
+}
+
+/// The world of a call: product, form and release, and of its stream whether it is the default one.
+pub fn of(call: &Call) -> World<'static> {
+    let cann = CANN.load(Ordering::Relaxed);
+    World {
+        product: PRODUCT.load(Ordering::Relaxed).checked_sub(1).and_then(|at| PRODUCTS.get(at)),
+        form: match FORM.load(Ordering::Relaxed) {
+            1 => Some(Form::EndPoint),
+            2 => Some(Form::RootComplex),
+            _ => None,
+        },
+        cann: (cann != 0).then_some(Version { major: (cann >> 16) as u16, minor: cann as u16 }),
+        stream: if call.stream.is_some_and(|stream| stream.is_null()) { Stream::Default } else { Stream::Unknown },
+        ..World::UNKNOWN
+    }
+}
