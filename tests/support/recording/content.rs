@@ -96,9 +96,8 @@ pub fn compare(left: &Left, truth: &Truth) -> Content {
         let mut owners: Vec<usize> = Vec::new();
         for piece in pieces {
             content.missing += piece.first - next;
-            if piece.first > next {
-                thread = piece.thread; // who it was may stand in what is missing
-            }
+            // Who took the ring may stand in what is missing; or nowhere, where there was no room for that.
+            thread = if piece.first > next { piece.thread } else { piece.thread.or(thread) };
             next = piece.end();
             content.slots += piece.slots.len() as u64;
             let mut at = 0;

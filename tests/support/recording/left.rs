@@ -2,16 +2,16 @@
 
 use super::traces;
 use crate::support::Output;
-use aclshim_collect::format::kind;
-use aclshim_collect::segment_reader::SegmentReader;
+use aclshim_collect::format::{MAGIC, kind};
+use aclshim_collect::segment_reader::{SegmentReader, Stop, Wrong};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile};
 use aclshim_trace::record::{Call, Entry, decode};
 use aclshim_trace::slot::Words;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Slots that follow each other.
@@ -43,7 +43,7 @@ pub struct Left {
     pub not_recorded: u64,
     /// Slots that were overwritten, as is said.
     pub overwritten: u64,
-    /// Slots that are in the trace, and in the ring as well.
+    /// Slots that are in two traces, or in the trace and in the ring.
     pub twice: u64,
     /// Calls that went with older traces, as is said.
     pub evicted: u64,
@@ -66,37 +66,57 @@ impl Left {
     }
 }
 
+/// Everything that is left of all processes.
+pub struct Remains {
+    /// One by one.
+    pub processes: Vec<Left>,
+    /// Traces that end within their beginning: nobody can tell whose they are.
+    pub cut: u64,
+}
+
+/// Opens a trace. `None`: whoever wrote it was ended within its beginning. There is no record in it, and its slots were
+/// not given back.
+pub fn open(path: &Path) -> Result<Option<SegmentReader<BufReader<File>>>, Stop> {
+    match SegmentReader::open(BufReader::with_capacity(1 << 20, File::open(path).unwrap())) {
+        Ok(trace) => Ok(Some(trace)),
+        Err(Stop { wrong: Wrong::Short { .. }, .. }) => Ok(None),
+        // Too short even to say what it is.
+        Err(_) if MAGIC.starts_with(&fs::read(path).unwrap()) => Ok(None),
+        Err(stop) => Err(stop),
+    }
+}
+
 /// Reads all traces in `out` and all rings in `rings`.
-pub fn left(out: &Path, rings: &Path) -> Vec<Left> {
+#[track_caller]
+pub fn left(out: &Path, rings: &Path) -> Remains {
     let mut processes: BTreeMap<(u32, u64), Left> = BTreeMap::new();
-    let open = |path: PathBuf| {
-        let file = File::open(&path).unwrap();
-        let length = file.metadata().unwrap().len();
-        match SegmentReader::open(BufReader::with_capacity(1 << 20, file)) {
-            Ok(trace) => Some(trace),
-            // Whoever is killed between making a file and writing its first bytes leaves an empty one.
-            Err(stop) => (length > 0).then(|| panic!("{}: {stop}", path.display())),
+    let (mut opened, mut cut) = (Vec::new(), 0);
+    for path in traces(out) {
+        match open(&path) {
+            Ok(Some(trace)) => opened.push((trace, path)),
+            Ok(None) => cut += 1,
+            Err(stop) => damaged(&path, &stop),
         }
-    };
-    let mut traces: Vec<_> = traces(out).into_iter().filter_map(open).collect();
-    traces.sort_by_key(|trace| (trace.preamble.first_ns, trace.preamble.segment));
-    for mut trace in traces {
+    }
+    opened.sort_by_key(|(trace, _)| (trace.preamble.first_ns, trace.preamble.segment));
+    for (mut trace, path) in opened {
         let origin = Origin::from_bytes(&trace.header).expect("a whole header");
         let left = processes.entry((origin.pid, origin.born_ns)).or_insert_with(|| Left::new(origin));
         left.evicted = left.evicted.max(trace.preamble.evicted);
-        while let Some(block) = trace.next_block().unwrap_or_else(|_| {
-            left.torn += 1;
-            None
+        while let Some(block) = trace.next_block().unwrap_or_else(|stop| match stop.wrong {
+            Wrong::Short { .. } => {
+                left.torn += 1;
+                None
+            }
+            _ => damaged(&path, &stop),
         }) {
             let words: Vec<u64> = block.payload.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
             match block.head.kind {
                 kind::SLOTS => {
                     let pieces = left.rings.entry(block.head.ring).or_default();
                     let thread = Some(block.head.thread).filter(|thread| *thread != 0);
-                    let piece = Piece { first: block.head.first, slots: block.slots().collect(), thread };
-                    let end = pieces.last().map_or(0, Piece::end);
-                    assert!(piece.first >= end, "slot {} is in the trace twice", piece.first);
-                    pieces.push(piece);
+                    left.twice +=
+                        add(pieces, Piece { first: block.head.first, slots: block.slots().collect(), thread });
                 }
                 kind::TOTALS => {
                     left.not_recorded = left.not_recorded.max(words[0]);
@@ -128,23 +148,39 @@ pub fn left(out: &Path, rings: &Path) -> Vec<Left> {
                 assert!(run.next > from, "reading goes on");
                 from = run.next;
                 left.overwritten += run.overwritten;
-                // Whoever is killed between writing a block and giving its slots back leaves them twice.
-                let known = pieces.last().map_or(0, Piece::end).saturating_sub(run.first).min(run.slots.len() as u64);
-                left.twice += known;
-                let slots = run.slots[known as usize..].to_vec();
-                if !slots.is_empty() {
-                    let first = run.first + known;
-                    pieces.push(Piece { first, slots, thread: (first >= since).then_some(owner) });
-                }
+                let thread = (run.first >= since).then_some(owner);
+                left.twice += add(pieces, Piece { first: run.first, slots: run.slots, thread });
             }
         }
     }
-    processes.into_values().collect()
+    Remains { processes: processes.into_values().collect(), cut }
+}
+
+/// Adds what is new in a piece; how many slots are not. Whoever is killed between writing a block and giving its slots
+/// back leaves them in the ring as well, and whoever adopts the ring writes them once more.
+fn add(pieces: &mut Vec<Piece>, mut piece: Piece) -> u64 {
+    let end = pieces.last().map_or(0, Piece::end);
+    let known = end.saturating_sub(piece.first).min(piece.slots.len() as u64);
+    piece.slots.drain(..known as usize);
+    piece.first += known;
+    if known > 0 {
+        piece.thread = None; // that was at its beginning
+    }
+    if !piece.slots.is_empty() {
+        pieces.push(piece);
+    }
+    known
+}
+
+/// Nobody who is ended leaves a file like that.
+#[track_caller]
+fn damaged(path: &Path, stop: &Stop) -> ! {
+    panic!("{}: {stop}", path.display())
 }
 
 /// All records of the only process, in the order of its rings.
 pub fn entries(output: &Output) -> Vec<Entry> {
-    let all = left(&output.scratch.join("out"), &output.scratch);
+    let all = left(&output.scratch.join("out"), &output.scratch).processes;
     let [left] = &all[..] else { panic!("{} processes", all.len()) };
     let mut entries = Vec::new();
     for piece in left.rings.values().flatten() {
