@@ -427,11 +427,13 @@ impl Drain {
 
     /// Writes the header down once more: it tells more than at the beginning.
     pub fn introduce(&mut self, header: &Header) -> bool {
-        self.trace.set_header(bytes_of(header));
+        // A copy: what the host changes between the sum and the writing would spoil the trace from here on.
+        let bytes = bytes_of(header).to_vec();
+        self.trace.set_header(&bytes);
         self.origin = Origin::new(header);
         let head =
             Head { kind: kind::HEADER, ticks: ticks(header.clock), realtime_ns: realtime_ns(), ..Head::default() };
-        self.calls == Calls::Off || self.trace.append(&head, bytes_of(header)).is_ok()
+        self.calls == Calls::Off || self.trace.append(&head, &bytes).is_ok()
     }
 
     /// Says that this was the last of a process, and why.
