@@ -230,9 +230,11 @@ impl Drain {
 
     /// Writes the header down once more: it tells more than at the beginning.
     pub fn introduce(&mut self, header: &Header) -> bool {
-        self.trace.set_header(bytes_of(header));
+        // A copy: what the host changes between the sum and the writing would spoil the trace from here on.
+        let bytes = bytes_of(header).to_vec();
+        self.trace.set_header(&bytes);
         self.origin = Origin::new(header);
-        self.calls == Calls::Off || self.trace.append(&self.head(kind::HEADER, header), bytes_of(header)).is_ok()
+        self.calls == Calls::Off || self.trace.append(&self.head(kind::HEADER, header), &bytes).is_ok()
     }
 
     /// Says that this was the last of a process, and why.
