@@ -25,6 +25,8 @@ def trace(data, found):
     """Blocks of slots, up to the first that is not whole."""
     size, = struct.unpack_from("<I", data, 12)
     header, at = data[64:64 + size], 64 + size
+    if len(header) < size:
+        return
     of = found.setdefault(process(header), (names(header), {}))[1]
     while data[at:at + 4] == b"BLK1" and at + 64 <= len(data):
         kind, ring, _, first, _, _, _, _, total, length = struct.unpack_from("<IIIQIIQQQI", data, at + 4)
@@ -66,6 +68,9 @@ def calls(functions, slots):
 found = {}
 for path in sorted(sys.argv[1:], key=lambda path: not path.endswith(".acltrace")):  # traces first: they are older
     with open(path, "rb") as file:
+        start = file.read(64)
+        if len(start) < 64 and b"ACLTRACE".startswith(start[:8]):
+            continue  # whoever made it was killed
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         magic, version = struct.unpack_from("<8sI", data)
         if version != 1 or magic not in (b"ACLTRACE", b"ACLSHIM\0"):

@@ -184,7 +184,7 @@ impl Process {
         // SAFETY: the place is open, and ours. What the former owner lost is told before the new one comes.
         unsafe {
             place.tell_lost(control, ticks);
-            control.since.store(place.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            control.since.store(place.next.load(Ordering::Relaxed), Ordering::Release);
             control.owner.store(me, Ordering::Release);
             place.note(Note::Thread, &[ticks, u64::from(me), first, second]);
         }

@@ -1,8 +1,11 @@
 //! What every test needs: the built things, host programs, and a way to run them as a user would.
-#![allow(dead_code)] // each test file uses its own part
+#![allow(dead_code, unused_imports)] // each test file uses its own part
 
+mod build;
+
+pub use build::{Build, host};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -60,83 +63,6 @@ pub fn scratch(name: &str) -> PathBuf {
     let folder = root().join("target/tests").join(format!("{name}-{}-{number}", std::process::id()));
     fs::create_dir_all(&folder).expect("a scratch folder");
     folder
-}
-
-/// Compiles `tests/<source>` as a program linked to the simulated device.
-pub fn host(source: &str) -> PathBuf {
-    Build::new(source).link("ascendcl").program()
-}
-
-/// How a C or C++ file of `tests/` is compiled.
-pub struct Build {
-    source: PathBuf,
-    name: String,
-    arguments: Vec<OsString>,
-}
-
-impl Build {
-    /// `tests/<source>`.
-    pub fn new(source: &str) -> Self {
-        let name = source.replace(['/', '.'], "_");
-        Self { source: root().join("tests").join(source), name, arguments: Vec::new() }
-    }
-
-    /// One more argument of the compiler; part of the output's name, so that variants do not meet.
-    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
-        let shown = argument.as_ref().to_string_lossy();
-        let shown: String = shown.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        self.name = format!("{}_{}", self.name, shown.trim_matches('_'));
-        if self.name.len() > 200 {
-            self.name = self.name[..200].into();
-        }
-        self.arguments.push(argument.as_ref().into());
-        self
-    }
-
-    /// Links a library of the simulated device, or of `target/release`.
-    pub fn link(self, library: &str) -> Self {
-        self.arg(format!("-l{library}"))
-    }
-
-    /// As a program.
-    pub fn program(self) -> PathBuf {
-        let name = self.name.clone();
-        self.compile(&[], &name)
-    }
-
-    /// As a shared library called `lib<name>.so`, in a folder of its own.
-    pub fn library(self, name: &str) -> PathBuf {
-        let file = format!("{}.d/lib{name}.so", self.name);
-        let soname = format!("-Wl,-soname,lib{name}.so");
-        self.compile(&["-shared", "-fPIC", &soname], &file)
-    }
-
-    fn compile(self, extra: &[&str], file: &str) -> PathBuf {
-        let output = target("tests/built").join(file);
-        fs::create_dir_all(output.parent().unwrap()).unwrap();
-        let is_cpp = self.source.extension() == Some("cpp".as_ref());
-        let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
-        // Made beside its place and moved there: two tests may want the same program at once.
-        let unfinished = output.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
-        let result = Command::new(compiler)
-            .args([standard, "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--no-as-needed", "-o"])
-            .arg(&unfinished)
-            .args(extra)
-            .arg(&self.source)
-            .arg("-I")
-            .arg(root().join("include"))
-            .arg("-L")
-            .arg(sim())
-            .arg("-L")
-            .arg(target("release"))
-            .args(&self.arguments)
-            .args(["-ldl", "-lpthread"])
-            .output()
-            .unwrap_or_else(|error| panic!("{compiler}: {error}"));
-        assert!(result.status.success(), "{}: {}", self.source.display(), String::from_utf8_lossy(&result.stderr));
-        fs::rename(unfinished, &output).unwrap();
-        output
-    }
 }
 
 /// One run of a program.
@@ -261,23 +187,26 @@ impl Output {
     /// What `aclshim stat --json` says of this run.
     #[track_caller]
     pub fn stat(&self) -> Stat {
-        let output = aclshim()
-            .env("ACLSHIM_RING_DIR", &self.scratch)
-            .args(["stat", "--json"])
-            .arg(self.scratch.join("out"))
-            .output()
-            .expect("aclshim stat");
-        assert!(output.status.success(), "aclshim stat: {}", String::from_utf8_lossy(&output.stderr));
-        Stat(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+        Stat::of(&self.scratch.join("out"), &self.scratch)
     }
 
     /// The lines of the shim's log.
     pub fn log(&self) -> Vec<serde_json::Value> {
-        let files = fs::read_dir(self.scratch.join("out")).into_iter().flatten().flatten();
-        let logs = files.map(|file| file.path()).filter(|path| path.extension() == Some("jsonl".as_ref()));
-        let text: String = logs.map(|path| fs::read_to_string(path).unwrap()).collect();
-        text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
+        log(&self.scratch.join("out"))
     }
+
+    /// Those of one event.
+    pub fn events(&self, event: &str) -> Vec<serde_json::Value> {
+        self.log().into_iter().filter(|line| line["event"] == event).collect()
+    }
+}
+
+/// The lines of all logs in a folder.
+pub fn log(dir: &Path) -> Vec<serde_json::Value> {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    let logs = files.map(|file| file.path()).filter(|path| path.extension() == Some("jsonl".as_ref()));
+    let text: String = logs.map(|path| fs::read_to_string(path).unwrap()).collect();
+    text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
 }
 
 /// The answer of `aclshim stat --json`.
@@ -285,6 +214,14 @@ impl Output {
 pub struct Stat(pub serde_json::Value);
 
 impl Stat {
+    /// About a directory, or a file, and the rings in a folder.
+    #[track_caller]
+    pub fn of(dir: &Path, rings: &Path) -> Self {
+        let output = aclshim().env("ACLSHIM_RING_DIR", rings).args(["stat", "--json"]).arg(dir).output().expect("stat");
+        assert!(output.status.success(), "aclshim stat: {}", String::from_utf8_lossy(&output.stderr));
+        Self(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+    }
+
     /// A total.
     #[track_caller]
     pub fn total(&self, key: &str) -> u64 {

@@ -3,6 +3,7 @@
 //! A drain looks now and then through the ring folder. What a dead process has left for the same directory is
 //! written to that process's own trace and log; a ring file with nothing left in it is removed.
 
+use crate::directory::is_unfinished;
 use crate::drain::Drain;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
@@ -14,12 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// So long the looking may take in one go: the drain's own process must not wait for it.
 const LOOK_NS: u64 = 2_000_000;
-/// A file without a beginning whose process is gone is removed when it is so old.
-const UNFINISHED: Duration = Duration::from_secs(60);
 
 /// What a drain knows of others.
 pub struct Adoption {
@@ -68,7 +66,7 @@ impl Adoption {
             Ok(file) => file,
             Err(Unreadable::NotOurs) => {
                 // Its process was killed while it made it.
-                if about.is_file() && about.modified().ok()?.elapsed().is_ok_and(|age| age > UNFINISHED) {
+                if about.is_file() && is_unfinished(&about) {
                     let _ = std::fs::remove_file(path);
                 }
                 return None;

@@ -3,9 +3,10 @@
 //! Only files that we made are counted and removed: the name ends in `.acltrace` or `.jsonl`, the
 //! file is a regular one of our own user, and **it begins as ours do**. The last is what keeps a
 //! user's own `dataset.jsonl` safe when `ACLSHIM_DIR` is a directory that holds other things. What
-//! somebody holds (its lock) is counted and stays.
+//! somebody holds (its lock) is counted and stays. A trace that ends before its beginning does is what
+//! a kill has left.
 
-use crate::directory::{Directory, Identity, hold, identity};
+use crate::directory::{Directory, Identity, hold, identity, is_unfinished};
 use crate::failure::{Failure, Report, Step};
 use crate::json;
 use crate::names::Kind;
@@ -105,8 +106,8 @@ fn look(directory: &Directory) -> Result<(u64, Vec<Candidate>), Failure> {
         let Some(kind) = kind(&name) else { continue };
         // Of the entry itself, not of what it may point to.
         let Ok(about) = entry.metadata() else { continue };
-        let ours =
-            own(&about) && directory.open_at(&name, libc::O_RDONLY).is_ok_and(|file| begins_as_ours(&file, kind));
+        let ours = own(&about)
+            && directory.open_at(&name, libc::O_RDONLY).is_ok_and(|file| begins_as_ours(&file, kind, &about));
         if !ours {
             continue;
         }
@@ -133,12 +134,13 @@ fn own(about: &Metadata) -> bool {
     about.is_file() && about.uid() == unsafe { libc::geteuid() }
 }
 
-fn begins_as_ours(file: &File, kind: Kind) -> bool {
+fn begins_as_ours(file: &File, kind: Kind, about: &Metadata) -> bool {
     let mut begin = [0; 64];
     let read = file.read_at(&mut begin, 0).unwrap_or(0);
     let begin = begin.get(..read).unwrap_or_default();
     match kind {
-        Kind::Trace => begin.starts_with(&segment::MAGIC),
+        // One that is just being made is not held yet, and must not be taken away from whoever makes it.
+        Kind::Trace => begin.starts_with(&segment::MAGIC) || segment::MAGIC.starts_with(begin) && is_unfinished(about),
         Kind::Log => json::begins_a_line(begin),
     }
 }

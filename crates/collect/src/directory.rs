@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A file's identity: device and inode.
 pub(crate) type Identity = (u64, u64);
@@ -106,6 +107,12 @@ pub(crate) fn hold(file: &File) -> bool {
 /// A file's identity.
 pub(crate) fn identity(about: &std::fs::Metadata) -> Identity {
     (about.dev(), about.ino())
+}
+
+/// Whether a file without a beginning is so old that nobody is just making it: whoever did was killed.
+pub(crate) fn is_unfinished(about: &std::fs::Metadata) -> bool {
+    const OLD: Duration = Duration::from_secs(60);
+    about.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age > OLD))
 }
 
 /// How long a file of this process may become. A write beyond it would be SIGXFSZ.

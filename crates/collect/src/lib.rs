@@ -13,12 +13,14 @@
 //! | [`names`], [`budget`], [`chain`] | file names, how large files may become, a row of files that are appended to |
 //! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment`] |
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
+//! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
 //! | [`account`], [`survey`] | what records add up to, and reading them back from a directory |
 
 pub mod account;
 pub mod adoption;
 pub mod budget;
 pub mod chain;
+mod chronicle;
 mod directory;
 pub mod drain;
 pub mod failure;
@@ -35,6 +37,7 @@ pub mod schema;
 #[cfg(test)]
 mod scratch;
 pub mod segment;
+mod shape;
 mod subscriber;
 pub mod survey;
 

@@ -9,7 +9,7 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
 use aclshim_trace::record::decode;
 use aclshim_trace::segment::kind;
-use aclshim_trace::segment_reader::SegmentReader;
+use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::Words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -138,6 +138,8 @@ impl Survey {
             .flatten()
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|extension| extension == "acltrace"))
+            // An empty one is just being made, or whoever made it was killed: what it was for is in the ring.
+            .filter(|path| !path.metadata().is_ok_and(|about| about.len() == 0))
             .collect();
         self.sort(&mut traces);
         for trace in traces {
@@ -162,7 +164,11 @@ impl Survey {
         let mut reader =
             SegmentReader::open(BufReader::with_capacity(1 << 20, file)).map_err(|stop| stop.to_string())?;
         let origin = Origin::from_bytes(&reader.header).ok_or("the header is too short")?;
-        let process = self.processes.entry(key(&origin)).or_insert_with(|| Process::new(origin));
+        // Of another boot nobody knows the pace of the ticks but the file, and best by its last moment.
+        let moment = if origin.is_of_this_boot() { None } else { last_moment(path) };
+        let origin_of = |header: &[u8]| Origin::with_moment(header, moment.unwrap_or_default());
+        let process = self.processes.entry(key(&origin));
+        let process = process.or_insert_with(|| Process::new(origin_of(&reader.header).unwrap_or(origin)));
         process.evicted = process.evicted.max(reader.preamble.evicted);
         loop {
             match reader.next_block() {
@@ -172,7 +178,7 @@ impl Survey {
                         let slots: Vec<Words> = block.slots().collect();
                         process.add(head.ring, head.first, &slots, From::Trace);
                     } else if head.kind == kind::HEADER {
-                        process.origin = Origin::from_bytes(&block.payload).unwrap_or_else(|| process.origin.clone());
+                        process.origin = origin_of(&block.payload).unwrap_or_else(|| process.origin.clone());
                     } else if head.kind == kind::TOTALS
                         && let Some([not_recorded, overwritten]) = totals(&block.payload)
                     {
@@ -203,6 +209,17 @@ impl Survey {
             process.add(*ring, *first, slots, From::Ring);
         }
     }
+}
+
+/// The last moment that a trace tells of behind its header: ticks, realtime and monotonic.
+fn last_moment(path: &Path) -> Option<[u64; 3]> {
+    let reader = SegmentReader::open(BufReader::with_capacity(1 << 20, File::open(path).ok()?)).ok()?;
+    let blocks = reader.map_while(Result::ok).filter(|block| block.head.kind == kind::CALIBRATION);
+    let moment = |block: Block| {
+        let monotonic = u64::from_le_bytes(*block.payload.first_chunk()?);
+        Some([block.head.ticks, block.head.realtime_ns, monotonic])
+    };
+    blocks.filter_map(moment).last()
 }
 
 /// What a block of totals holds.

@@ -202,6 +202,13 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
         }
     }
     assert_eq!(theirs(&[segment]), ours(&good));
+
+    // Cut before its first block, as a kill may leave it: nothing is in it, and the others are read all the same.
+    for length in [0, 5, 11, 100, 8192] {
+        let cut = dir.join("cut.acltrace");
+        fs::write(&cut, &whole[..length]).unwrap();
+        assert_eq!(theirs(&[&cut, segment]), ours(&good), "{length} bytes");
+    }
     fs::remove_dir_all(dir).unwrap();
 }
 

@@ -1,8 +1,8 @@
 //! Who wrote a ring or a trace: its header, read.
 
 use crate::clock::{self, Calibration};
-use crate::layout::{Clock, Header};
-use crate::sync::Ordering;
+use crate::layout::{Clock, Header, Moment};
+use crate::sync::{AtomicU64, Ordering};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -68,6 +68,16 @@ fn path(field: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes(field)).into()
 }
 
+fn header_of(copy: &[u8]) -> Option<Box<Header>> {
+    let copy = copy.get(..size_of::<Header>())?;
+    let mut header = Box::<Header>::new_uninit();
+    // SAFETY: both are that long, and every bit pattern is a valid header.
+    unsafe {
+        std::ptr::copy_nonoverlapping(copy.as_ptr(), header.as_mut_ptr().cast(), copy.len());
+        Some(header.assume_init())
+    }
+}
+
 impl Origin {
     /// Reads a header.
     pub fn new(header: &Header) -> Self {
@@ -111,13 +121,17 @@ impl Origin {
 
     /// From the copy of a header in a trace file; `None` if it is too short.
     pub fn from_bytes(copy: &[u8]) -> Option<Self> {
-        let copy = copy.get(..size_of::<Header>())?;
-        let mut header = Box::<Header>::new_uninit();
-        // SAFETY: both are that long, and every bit pattern is a valid header.
-        let header = unsafe {
-            std::ptr::copy_nonoverlapping(copy.as_ptr(), header.as_mut_ptr().cast(), copy.len());
-            header.assume_init()
-        };
+        header_of(copy).map(|header| Self::new(&header))
+    }
+
+    /// The same with a moment (ticks, realtime, monotonic) that may be later than the copy's own: the pace of the
+    /// ticks is that of two moments, and known the better the farther they are apart.
+    pub fn with_moment(copy: &[u8], moment: [u64; 3]) -> Option<Self> {
+        let mut header = header_of(copy)?;
+        if moment[0] > header.later.get()[0] {
+            let [ticks, realtime, monotonic] = moment.map(AtomicU64::new);
+            header.later = Moment { ticks, realtime_ns: realtime, monotonic_ns: monotonic };
+        }
         Some(Self::new(&header))
     }
 
@@ -182,5 +196,8 @@ mod tests {
         set(&header.later, [3000, 900, 1100]);
         let clock = Origin::new(&header).calibration.unwrap();
         assert_eq!((clock.at_ns(1000), clock.at_ns(3000)), (500, 1500));
+        let with = |moment| Origin::with_moment(bytes_of(&header), moment).unwrap().calibration.unwrap();
+        assert_eq!(with([2000, 0, 9999]), clock, "an earlier moment tells nothing new");
+        assert_eq!(with([9000, 0, 8100]).at_ns(3000), 2500);
     }
 }

@@ -39,8 +39,6 @@ pub struct Run {
     pub next: u64,
     /// Slots that were overwritten before they could be read.
     pub overwritten: u64,
-    /// Slots that were claimed and never written, or belong to a record whose beginning is gone.
-    pub gaps: u64,
 }
 
 /// One ring of a process.
@@ -113,6 +111,11 @@ impl Ring<'_> {
             && matches!(head.layout(), Layout::More | Layout::Batch | Layout::Attributes | Layout::Items)
     }
 
+    /// Whether the thread that claimed this number is gone: the ring is another's by now, and nobody will write it.
+    fn is_forsaken(&self, number: u64) -> bool {
+        number < self.control.since.load(Ordering::Acquire)
+    }
+
     /// The record at a number, appended to `out`.
     fn see(&self, number: u64, out: &mut Vec<Words>) -> Seen {
         let is_there = |at: u64| loop {
@@ -171,16 +174,21 @@ impl Ring<'_> {
     /// Reads records from number `from` on, `most` slots or a few more.
     pub fn read(&self, from: u64, how: Reading, most: usize) -> Run {
         let slots = Vec::with_capacity(most.min(self.slots.len()) + 64);
-        let mut run = Run { first: from, slots, next: from, overwritten: 0, gaps: 0 };
+        let mut run = Run { first: from, slots, next: from, overwritten: 0 };
         let end = if how.is_of_the_living() { u64::MAX } else { self.end(from) };
         while run.slots.len() < most && run.next < end {
             let at = run.next;
             let start = run.slots.len();
-            let seen = self.see(at, &mut run.slots);
+            let mut seen = self.see(at, &mut run.slots);
             // Of the living nobody can tell a slot that was given up from one whose writer is held up by its signal
             // handlers, however many calls these make: it is waited for, and if the ring is full, that is counted.
+            // (Given back too early, it would hold a newer record when that writer comes to store its own.)
             if how.is_of_the_living() && matches!(seen, Seen::Gap) && !self.is_rest(at) {
-                break;
+                if !self.is_forsaken(at) {
+                    break;
+                }
+                // Its thread may have written it after the first look, and ended then.
+                seen = self.see(at, &mut run.slots);
             }
             match seen {
                 Seen::Record(count) => {
@@ -202,12 +210,9 @@ impl Ring<'_> {
                 // A run has no holes: the caller comes again.
                 Seen::Gap | Seen::Lapped if start > 0 => break,
                 Seen::Gap => {
-                    // Behind a lap it is the rest of a record whose beginning was overwritten.
-                    if run.overwritten > 0 {
-                        run.overwritten += 1;
-                    } else {
-                        run.gaps += 1;
-                    }
+                    // Behind a lap it is the rest of a record whose beginning was overwritten. Elsewhere it stands for
+                    // no call: whoever jumped away from it had not made its call yet, or has counted it.
+                    run.overwritten += u64::from(run.overwritten > 0);
                     run.next += 1;
                 }
                 Seen::Lapped => {

@@ -29,8 +29,6 @@ pub struct Place {
     pub clock: AtomicU32,
     /// A [`Mode`].
     pub mode: AtomicU32,
-    /// For whoever writes here.
-    pub spare: AtomicU64,
 }
 
 #[cfg(not(loom))]

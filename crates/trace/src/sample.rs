@@ -29,6 +29,7 @@ pub struct Pass {
     pub entries: Vec<(u64, Entry)>,
     pub slots: u64,
     pub overwritten: u64,
+    /// Numbers that are neither read nor overwritten.
     pub gaps: u64,
 }
 
@@ -113,6 +114,12 @@ impl Sample {
         self.note(Note::End, &[begin, open.number, now - begin, code as u64])
     }
 
+    /// Another thread takes the ring over: the one that wrote here is gone.
+    pub fn hand_over(&self) {
+        self.place.reopen();
+        self.control.since.store(self.place.next.load(Ordering::Relaxed), Ordering::Release);
+    }
+
     pub fn note(&self, note: Note, words: &[u64]) -> bool {
         // SAFETY: the place is open, and only this thread writes.
         unsafe { self.place.note(note, words) }
@@ -122,8 +129,9 @@ impl Sample {
     pub fn pass(&self, how: Reading, most: usize) -> Pass {
         let from = self.control.drained.load(Ordering::Relaxed);
         let run = self.ring().read(from, how, most);
-        assert_eq!(run.next - from, run.slots.len() as u64 + run.overwritten + run.gaps, "every number is something");
-        let mut pass = Pass { overwritten: run.overwritten, gaps: run.gaps, ..Pass::default() };
+        let gaps = (run.next - from).checked_sub(run.slots.len() as u64 + run.overwritten);
+        let gaps = gaps.expect("no number is two things");
+        let mut pass = Pass { overwritten: run.overwritten, gaps, ..Pass::default() };
         let mut rest = run.slots.as_slice();
         while !rest.is_empty() {
             let number = run.first + pass.slots;

@@ -55,7 +55,7 @@ pub const LONGEST_PAYLOAD: usize = 16 << 20;
 pub mod kind {
     /// Slots as they stood in the ring.
     pub const SLOTS: u32 = 1;
-    /// `ticks` and `realtime_ns` name the same moment.
+    /// `ticks`, `realtime_ns` and the payload, CLOCK_MONOTONIC in nanoseconds (a u64), name the same moment.
     pub const CALIBRATION: u32 = 2;
     /// Slots from number `first` on that were overwritten before they could be copied: how many, a u64.
     pub const LOSS: u32 = 3;

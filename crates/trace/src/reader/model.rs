@@ -4,7 +4,7 @@ use crate::layout::Mode;
 use crate::reader::Reading;
 use crate::record::{End, Entry};
 use crate::sample::{Open, Pass, Sample};
-use crate::slot::Note;
+use crate::slot::{Head, Layout, Note};
 use crate::sync::Ordering;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -19,8 +19,12 @@ enum Step {
     End(i32),
     /// The innermost calls are left by a jump.
     Leave(usize),
-    /// Slots are claimed, and nothing is written.
+    /// Slots are claimed, and nothing is written, yet.
     Claim(u64),
+    /// Whoever claimed them last was only held up, and writes.
+    Fill,
+    /// The thread ends, and another takes the ring over.
+    HandOver,
     /// A note is left.
     Note,
     /// The drain comes, and takes so many slots.
@@ -36,6 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (-3..3i32).prop_map(Step::End),
         1 => (1..4usize).prop_map(Step::Leave),
         1 => (1..4u64).prop_map(Step::Claim),
+        1 => Just(Step::Fill),
+        1 => Just(Step::HandOver),
         1 => Just(Step::Note),
         4 => (1..40usize).prop_map(Step::Drain),
         1 => Just(Step::Look),
@@ -66,6 +72,9 @@ struct Model {
     mode: Mode,
     now: u64,
     open: Vec<(Open, u64)>,
+    /// Claims of the ring's thread that nothing is written to, and how many slots of others never will be.
+    claims: Vec<std::ops::Range<u64>>,
+    forsaken: u64,
     facts: BTreeMap<u64, Fact>,
     read: BTreeMap<u64, Entry>,
     first: u64,
@@ -82,6 +91,8 @@ impl Model {
             mode,
             now: 0,
             open: Vec::new(),
+            claims: Vec::new(),
+            forsaken: 0,
             facts: BTreeMap::new(),
             read: BTreeMap::new(),
             first,
@@ -133,6 +144,17 @@ impl Model {
         }
     }
 
+    /// The latest claim is written to after all, unless others have its slots (flight).
+    fn fill(&mut self) {
+        let Some(claim) = self.claims.pop() else { return };
+        if claim.start + self.sample.slots.len() as u64 >= self.next() {
+            for number in claim {
+                self.sample.slot(number).put(Head::done(number, Layout::Note, Note::Findings as u8), &[0, self.now]);
+                self.facts.insert(number, Fact::Note { id: self.now });
+            }
+        }
+    }
+
     fn take(&mut self, pass: Pass) {
         for (number, entry) in pass.entries {
             self.check(number, &entry);
@@ -179,6 +201,13 @@ impl Model {
                 let before = self.next();
                 let claimed = self.sample.claim(slots, self.now);
                 self.claimed(claimed.map(|_| slots), before);
+                self.claims.extend(claimed.map(|first| first..first + slots));
+            }
+            Step::Fill => self.fill(),
+            Step::HandOver => {
+                self.open.clear();
+                self.forsaken += self.claims.drain(..).map(|claim| claim.end - claim.start).sum::<u64>();
+                self.sample.hand_over();
             }
             Step::Note => {
                 let before = self.next();
@@ -189,6 +218,9 @@ impl Model {
             Step::Drain(most) => {
                 let pass = self.sample.pass(Reading::Drain, most);
                 self.take(pass);
+                let drained = self.sample.control.drained.load(Ordering::Relaxed);
+                let is_waited_for = self.claims.first().is_some_and(|claim| claim.start < drained);
+                assert!(!is_waited_for || self.mode == Mode::Flight, "a slot was given back that may be written to");
             }
             Step::Look => {
                 let heads: Vec<_> = self.sample.slots.iter().map(|slot| slot.head()).collect();
@@ -233,6 +265,9 @@ impl Model {
         assert_eq!(counted, self.lost);
         if self.mode == Mode::Audit {
             assert_eq!((self.overwritten, lost, self.slots), (0, told, written));
+            // Behind the last record nobody knows of them.
+            let claims = self.claims.iter().map(|claim| claim.end - claim.start).sum::<u64>();
+            assert!(self.gaps <= self.forsaken + claims, "{} gaps", self.gaps);
         }
     }
 }

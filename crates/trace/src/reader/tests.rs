@@ -111,6 +111,29 @@ fn a_gap_where_overtaking_is_looked_for_does_not_stop_the_drain_for_ever() {
 }
 
 #[test]
+fn a_gap_is_waited_for_while_its_thread_may_fill_it_and_skipped_once_the_ring_is_anothers() {
+    for how in [Reading::Drain, Reading::Flush] {
+        let sample = Sample::new(16, Mode::Audit, 0);
+        done(&sample, 0);
+        let [held_up, forsaken] = [sample.claim(1, 0).unwrap(), sample.claim(2, 0).unwrap()];
+        while let Some(open) = sample.begin(4) {
+            assert!(sample.end(open, 5, 0));
+        }
+        assert_eq!(sample.numbers(how), [0]);
+        assert_eq!(sample.numbers(how), [], "however many calls are behind it");
+        sample.slot(held_up).put(Head::done(held_up, Layout::Note, Note::Findings as u8), &[]);
+        assert_eq!(sample.numbers(how), [held_up], "a signal handler has returned");
+        sample.hand_over();
+        let pass = sample.pass(how, 99);
+        assert_eq!((pass.gaps, pass.slots, pass.entries[0].0), (2, 12, forsaken + 2));
+        // The new thread's own gap is waited for.
+        let own = sample.claim(1, 0).unwrap();
+        done(&sample, 17);
+        assert_eq!((own, sample.numbers(how)), (16, vec![]), "{how:?}");
+    }
+}
+
+#[test]
 fn in_a_gap_an_old_record_of_the_same_slot_is_not_shown_again() {
     let sample = Sample::new(16, Mode::Audit, 0);
     (0..16).for_each(|now| assert_eq!(done(&sample, now), now));

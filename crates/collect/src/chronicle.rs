@@ -1,0 +1,280 @@
+//! What the log tells of one process: its beginning and its end, failed calls or all, losses, and sums.
+//!
+//! Nothing here waits for the log: a line that cannot be written is lost, the trace has what it was about, and the
+//! log's trouble is said when it is over.
+
+use crate::account::Account;
+use crate::chain::Place;
+use crate::failure::{Report, Trouble};
+use crate::line::Address;
+use crate::lines;
+use crate::log::Log;
+use crate::shape::Shape;
+use aclshim_facts::Function;
+use aclshim_trace::clock::{Calibration, realtime_ns};
+use aclshim_trace::layout::Header;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{Ring, Run};
+use aclshim_trace::record::{Call, Entry, INJECTED, decode};
+use aclshim_trace::segment::Head;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering;
+
+/// What was lost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Calls that were forwarded and not recorded.
+    pub not_recorded: u64,
+    /// Slots that were overwritten before they could be read.
+    pub overwritten: u64,
+}
+
+/// The log of one process, and what has to be known to write it.
+pub(crate) struct Chronicle {
+    log: Log,
+    account: Account,
+    functions: Vec<Option<Function>>,
+    /// The thread that writes to each ring, as far as its records have been read.
+    threads: Vec<u32>,
+    /// Whether it tells of every call, not only of those that failed.
+    tells_all: bool,
+    /// How many calls the sums were of when they were last told.
+    told: u64,
+}
+
+impl Chronicle {
+    pub fn new(place: Place, origin: &Origin, tells_all: bool) -> Self {
+        Self {
+            log: Log::new(place, origin.pid),
+            account: Account::default(),
+            functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
+            threads: Vec::new(),
+            tells_all,
+            told: 0,
+        }
+    }
+
+    /// That the process is here; whether that could be written.
+    pub fn started(&mut self, origin: &Origin, drain: &str) -> bool {
+        let line = lines::Started {
+            version: env!("CARGO_PKG_VERSION"),
+            executable: origin.executable.as_os_str().as_bytes(),
+            host: origin.host.as_bytes(),
+            rank: origin.rank.as_bytes(),
+            born_ns: origin.born_ns,
+            drain,
+            settings: &origin.settings,
+        };
+        self.log.line(realtime_ns(), &line).is_ok()
+    }
+
+    /// That this was the last, and why.
+    pub fn stopped(&mut self, reason: &str, losses: Losses) {
+        let total = self.account.total();
+        let line = lines::Stopped {
+            reason,
+            calls: total.calls,
+            errors: total.errors,
+            bytes: total.bytes,
+            not_recorded: losses.not_recorded,
+            overwritten: losses.overwritten,
+        };
+        let _ = self.log.line(realtime_ns(), &line);
+    }
+
+    /// That so many slots were left behind by a process that is gone.
+    pub fn adopted(&mut self, ring_file: &[u8], slots: u64) {
+        let in_flight = self.account.total().in_flight;
+        let _ = self.log.line(realtime_ns(), &lines::Adopted { ring_file, slots, in_flight, gone: true });
+    }
+
+    /// The thread that has written the slots from number `first` on: the owner, or the last one that said so in the
+    /// ring.
+    pub fn thread(&mut self, number: u32, ring: &Ring<'_>, first: u64) -> u32 {
+        let number = number as usize;
+        if self.threads.len() <= number {
+            self.threads.resize(number + 1, 0);
+        }
+        if let Some((owner, since)) = ring.owner()
+            && (first >= since || self.threads[number] == 0)
+        {
+            self.threads[number] = owner;
+        }
+        self.threads[number]
+    }
+
+    /// Adds up what was written, and tells what is worth telling. [`thread`](Self::thread) was asked about it.
+    pub fn records(&mut self, ring: u32, run: &Run, clock: Option<&Calibration>) {
+        let mut rest = run.slots.as_slice();
+        while let Some((slot, others)) = rest.split_first() {
+            let number = run.first + (run.slots.len() - rest.len()) as u64;
+            if !self.tells_all && Account::takes(slot) {
+                self.account.take(ring, number, slot, clock);
+                rest = others;
+                continue;
+            }
+            let Some((entry, count)) = decode(rest, number) else {
+                rest = others;
+                continue;
+            };
+            rest = &rest[count..];
+            self.record(ring, entry, clock);
+        }
+    }
+
+    fn record(&mut self, ring: u32, entry: Entry, clock: Option<&Calibration>) {
+        let function = match &entry {
+            Entry::Call(call) => self.functions.get(usize::from(call.function)).copied().flatten(),
+            _ => None,
+        };
+        self.account.add(ring, &entry, function, clock);
+        match (entry, function) {
+            (Entry::Thread { id, .. }, _) => self.threads[ring as usize] = id,
+            (Entry::Call(call), Some(function)) => self.call(ring, &call, function, clock),
+            (Entry::Lost { from, to, calls }, _) => {
+                let at = |ticks| clock.map(|clock| clock.at_ns(ticks));
+                let line = lines::Lost {
+                    calls,
+                    ring: Some(ring.into()),
+                    thread: Some(self.threads[ring as usize].into()),
+                    from_ns: at(from),
+                    to_ns: at(to),
+                    reason: "the ring was full",
+                };
+                let _ = self.log.line(realtime_ns(), &line);
+            }
+            (Entry::Call(_), None) | (Entry::End { .. } | Entry::Finding { .. } | Entry::Stack { .. }, _) => {}
+        }
+    }
+
+    fn call(&mut self, ring: u32, call: &Call, function: Function, clock: Option<&Calibration>) {
+        let code = call.end.map_or(0, |end| end.code);
+        if code == 0 && !self.tells_all {
+            return;
+        }
+        let Shape { direction, bytes, dst_max, dst, src, stream } = Shape::of(function, call);
+        let line = lines::Call {
+            function: function.row().name,
+            state: if call.end.is_some() { "returned" } else { "open" },
+            code: call.end.map(|end| end.code.into()),
+            thread: self.threads[ring as usize].into(),
+            number: call.number,
+            duration_ns: call.end.and_then(|end| Some(clock?.span_ns(end.duration))),
+            direction,
+            bytes,
+            dst_max,
+            dst,
+            src,
+            stream,
+            site: Some(Address(call.site)),
+            nested: call.is_nested,
+            injected: call.flags & INJECTED != 0,
+        };
+        let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
+        let _ = match code {
+            0 => self.log.line(time_ns, &line),
+            _ => {
+                let message = format!("{} returned {code}", line.function);
+                self.log.line(time_ns, &failed(line, code, &message))
+            }
+        };
+    }
+
+    /// That slots from number `first` on were overwritten before they could be read.
+    pub fn overwritten(&mut self, head: &Head, first: u64, slots: u64) {
+        let line = lines::Overwritten {
+            slots,
+            ring: head.ring.into(),
+            thread: Some(head.thread.into()),
+            first,
+            from_ns: None,
+            to_ns: Some(head.realtime_ns),
+        };
+        let _ = self.log.line(head.realtime_ns, &line);
+    }
+
+    /// What found no ring, and what happened to the files; `of_trace` is what happened to the trace's.
+    pub fn troubles(&mut self, header: &Header, of_trace: &Report) {
+        let now = realtime_ns();
+        let (missed, told) = (header.not_recorded.load(Ordering::Relaxed), header.told.load(Ordering::Relaxed));
+        if missed > told {
+            let line = lines::Lost {
+                calls: missed - told,
+                ring: None,
+                thread: None,
+                from_ns: None,
+                to_ns: Some(now),
+                reason: "there was no ring",
+            };
+            if self.log.line(now, &line).is_ok() {
+                header.told.store(missed, Ordering::Relaxed);
+            }
+        }
+        let of_log = self.log.take_report();
+        for report in [of_trace, &of_log] {
+            let _ = lines::report(&mut self.log, now, report);
+        }
+    }
+
+    /// What the calls add up to, if there are new ones.
+    pub fn sums(&mut self, names: &[String], losses: Losses) {
+        let total = self.account.total();
+        if total.calls + total.nested == self.told {
+            return;
+        }
+        self.told = total.calls + total.nested;
+        let now = realtime_ns();
+        let named = self.account.functions().iter().enumerate().filter(|(_, sums)| sums.calls + sums.nested > 0);
+        let named = named.map(|(number, sums)| (names.get(number).map(String::as_str), sums));
+        for (function, sums) in named.chain([(None, &total)]) {
+            let of_all = |value| if function.is_none() { value } else { 0 };
+            let line = lines::Statistics {
+                function,
+                calls: sums.calls,
+                nested: sums.nested,
+                errors: sums.errors,
+                bytes: sums.bytes,
+                in_flight: sums.in_flight,
+                not_recorded: of_all(losses.not_recorded),
+                overwritten: of_all(losses.overwritten),
+                p50_ns: sums.durations.percentile(50),
+                p99_ns: sums.durations.percentile(99),
+            };
+            let _ = self.log.line(now, &line);
+        }
+    }
+
+    /// Whether a call has copied anything, as far as is known here.
+    pub fn has_copied(&self) -> bool {
+        self.account.functions().iter().any(|sums| sums.bytes > 0)
+    }
+
+    /// What goes wrong with the log now, if anything.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.log.trouble()
+    }
+}
+
+/// The line of a call that did not return 0.
+fn failed<'a>(call: lines::Call<'a>, code: i32, message: &'a str) -> lines::FailedCall<'a> {
+    let lines::Call { function, thread, number, duration_ns, direction, bytes, .. } = call;
+    let lines::Call { dst_max, dst, src, stream, site, nested, injected, .. } = call;
+    lines::FailedCall {
+        function,
+        code: code.into(),
+        code_name: aclshim_facts::code::name(code),
+        thread,
+        number,
+        duration_ns,
+        direction,
+        bytes,
+        dst_max,
+        dst,
+        src,
+        stream,
+        site,
+        nested,
+        injected,
+        message,
+    }
+}
