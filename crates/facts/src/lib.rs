@@ -5,11 +5,13 @@
 
 pub mod abi;
 pub mod call;
+pub mod case;
 pub mod code;
 pub mod documents;
 pub mod functions;
 pub mod product;
 pub mod rule;
+pub mod rules;
 pub mod settings;
 pub mod world;
 
