@@ -223,4 +223,6 @@ pub fn predict(subject: &Subject) -> Prediction {
 }
 
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod tests;

@@ -354,8 +354,17 @@ pub fn walk(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
 pub fn walk_unseeing(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
     see(&BATCH_ZERO_SIZE, batch_zero_size(s));
     see(&BATCH_NULL_ITEM, batch_null_item(s));
-    if s.call.stream.is_some() {
-        see(&STREAM_FOREIGN, stream_foreign(s));
+    match s.call.stream {
+        Some(_) => see(&STREAM_FOREIGN, stream_foreign(s)),
+        None => see(&DEVICE_CLOSED, closed(s, 0)),
+    };
+}
+
+/// Whether the driver refuses to look at an item.
+fn closed(s: &Subject, index: usize) -> Verdict {
+    match super::memory::device_closed(s) {
+        Verdict::Broken(finding) => Verdict::Broken(Finding { index: Some(index), ..s.failing(index, finding) }),
+        verdict => verdict,
     }
 }
 
@@ -507,10 +516,7 @@ fn look(s: &Subject, index: usize, attribute: usize, see: See) -> Option<Option<
         return Some(None);
     }
     if s.call.stream.is_none() {
-        let verdict = match super::memory::device_closed(s) {
-            Verdict::Broken(finding) => Verdict::Broken(Finding { index: Some(index), ..s.failing(index, finding) }),
-            verdict => verdict,
-        };
+        let verdict = closed(s, index);
         let is_open = verdict == Verdict::Holds;
         tell(see, &DEVICE_CLOSED, verdict)?;
         if !is_open {
