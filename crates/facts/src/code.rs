@@ -9,6 +9,27 @@ pub const ACL_SUCCESS: aclError = 0;
 /// What a call answers when the real library lacks the function, or there is no real library.
 pub const ACL_ERROR_RT_FEATURE_NOT_SUPPORT: aclError = 207_000;
 
+/// The outer layer's "invalid parameter".
+pub const ACL_ERROR_INVALID_PARAM: aclError = 100_000;
+/// The inner layer's "invalid parameter".
+pub const ACL_ERROR_RT_PARAM_INVALID: aclError = 107_000;
+/// The thread has no context.
+pub const ACL_ERROR_RT_CONTEXT_NULL: aclError = 107_002;
+/// The stream is another context's.
+pub const ACL_ERROR_RT_STREAM_CONTEXT: aclError = 107_003;
+/// A handle is not what it should be.
+pub const ACL_ERROR_RT_INVALID_HANDLE: aclError = 107_017;
+/// A capture forbids synchronous work.
+pub const ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT: aclError = 107_030;
+/// A capture forbids an asynchronous call that would block.
+pub const ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC: aclError = 107_041;
+/// No device variable.
+pub const ACL_ERROR_RT_INVALID_SYMBOL: aclError = 107_043;
+/// Failure without a further word.
+pub const ACL_ERROR_FAILURE: aclError = 500_001;
+/// The driver's own failure.
+pub const ACL_ERROR_RT_DRV_INTERNAL_ERROR: aclError = 507_899;
+
 /// The vendor's names, by code.
 static NAMES: &[(aclError, &str)] = &[
     (100_000, "ACL_ERROR_INVALID_PARAM"),

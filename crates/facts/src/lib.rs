@@ -5,12 +5,14 @@
 
 pub mod abi;
 pub mod call;
+pub mod case;
 pub mod code;
 pub mod documents;
 pub mod functions;
 pub mod policy;
 pub mod product;
 pub mod rule;
+pub mod rules;
 pub mod settings;
 pub mod world;
 

@@ -13,6 +13,8 @@ pub struct Product {
     pub has_offset: bool,
     /// Copies by descriptor.
     pub has_descriptor: bool,
+    /// Bytes of a descriptor, where there is one.
+    pub descriptor_size: usize,
     /// Device-to-device rows in `aclrtMemcpy2dAsync`.
     pub has_rows_on_device: bool,
     /// `aclrtMemsetD32`; where it is missing the vendor answers 0 and sets nothing.
@@ -29,6 +31,7 @@ const A2: Product = Product {
     has_batch: true,
     has_offset: true,
     has_descriptor: true,
+    descriptor_size: 32,
     has_rows_on_device: true,
     has_words: true,
     has_symbols: true,
@@ -39,7 +42,7 @@ const A2: Product = Product {
 pub static PRODUCTS: &[Product] = &[
     A2,
     Product { prefixes: &["Ascend910_93"], name: "Atlas A3", ..A2 },
-    Product { prefixes: &["Ascend950"], name: "Ascend 950", checks_batch_whole: true, ..A2 },
+    Product { prefixes: &["Ascend950"], name: "Ascend 950", descriptor_size: 64, checks_batch_whole: true, ..A2 },
     Product {
         prefixes: &["Ascend310P"],
         name: "Atlas inference series",
@@ -89,6 +92,11 @@ pub struct Version {
 }
 
 impl Version {
+    /// 9.0: the first release after the 8.x line that the seed pages are of.
+    pub const V9_0: Self = Self { major: 9, minor: 0 };
+    /// 9.1: a copy of nothing succeeds, and the functions of that release are there.
+    pub const V9_1: Self = Self { major: 9, minor: 1 };
+
     /// From a text such as `9.1.0`, `9.2.0-beta.1` or `8.5`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.trim().trim_start_matches(['v', 'V']).split('.');

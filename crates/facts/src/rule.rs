@@ -5,9 +5,82 @@
 
 use crate::abi::{aclError, aclrtMemcpyBatchAttr};
 use crate::call::Call;
+use crate::case::Case;
 use crate::functions::Function;
-use crate::world::World;
+use crate::product::Version;
+use crate::world::{Form, World};
 use core::ffi::c_void;
+
+/// A rule.
+///
+/// Its number is its position in [`crate::rules::RULES`] and stands in records: numbers and ids are never changed and
+/// never given to another rule.
+pub struct Rule {
+    /// Its position in the list of all rules.
+    pub number: u8,
+    /// Its name for people: capital words with hyphens.
+    pub id: &'static str,
+    /// The functions that it holds for.
+    pub functions: &'static [Function],
+    /// The products, forms and releases that it holds for.
+    pub scope: Scope,
+    /// The worst that breaking it can be.
+    pub severity: Severity,
+    /// When it is which severity, where that depends on the world; empty where it does not.
+    pub grades: &'static [(Severity, &'static str)],
+    /// What the vendor returns where it refuses the call for this, and when; empty if it never does.
+    pub codes: &'static [(aclError, &'static str)],
+    /// What is demanded, in one sentence.
+    pub statement: &'static str,
+    /// Who says so.
+    pub sources: &'static [Source],
+    /// What to do about it.
+    pub fix: &'static str,
+    /// Looks at a call. It does not know what the vendor accepts before it comes to this rule: ask
+    /// [`crate::rules::judge`] for what is wrong with a call.
+    pub check: fn(&Subject) -> Verdict,
+    /// Calls that break it, and calls that come near and do not.
+    pub cases: &'static [Case],
+    /// Rules of severity violation or error that a call breaking this one breaks too, and why that cannot be helped.
+    pub implies: &'static [(&'static str, &'static str)],
+}
+
+/// The products, forms and releases that a rule holds for.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// How the SoC names begin; empty for all products.
+    pub products: &'static [&'static str],
+    /// Where the program runs; empty for both.
+    pub forms: &'static [Form],
+    /// From this release on.
+    pub since: Option<Version>,
+    /// Only before this release.
+    pub before: Option<Version>,
+}
+
+impl Scope {
+    /// Everywhere.
+    pub const ALL: Self = Self { products: &[], forms: &[], since: None, before: None };
+}
+
+/// What a rule says of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is wrong here.
+    Holds,
+    /// Too little is known.
+    Unknown,
+    /// It is broken.
+    Broken(Finding),
+}
+
+impl Verdict {
+    /// Broken with this finding where `is_broken`.
+    #[inline(always)]
+    pub fn broken_if(is_broken: bool, finding: Finding) -> Self {
+        if is_broken { Self::Broken(finding) } else { Self::Holds }
+    }
+}
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,8 +104,12 @@ pub enum Source {
     Header(&'static str),
     /// The runtime's public source.
     Runtime(&'static str),
+    /// The user-space driver's public source.
+    Driver(&'static str),
     /// Seen when the runtime was run.
     Observed(&'static str),
+    /// Written nowhere by the vendor: why we say it.
+    Ours(&'static str),
 }
 
 /// What a rule looks at.

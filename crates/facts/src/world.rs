@@ -2,6 +2,7 @@
 //! it says nothing.
 
 use crate::product::{Product, Version};
+use core::cell::Cell;
 
 /// The world of one call.
 #[derive(Clone, Copy)]
@@ -104,6 +105,11 @@ pub trait Memory {
     fn region(&self, address: usize) -> Region;
     /// What a host symbol names.
     fn symbol(&self, address: usize) -> Symbol;
+    /// Whether it may ever answer anything but `Unknown` for a region; a batch of many items is not asked about in
+    /// vain.
+    fn tells(&self) -> bool {
+        true
+    }
 }
 
 /// Knows nothing: what the shim has as long as nobody tracks memory.
@@ -116,6 +122,46 @@ impl Memory for Untracked {
 
     fn symbol(&self, _: usize) -> Symbol {
         Symbol::Unknown
+    }
+
+    fn tells(&self) -> bool {
+        false
+    }
+}
+
+/// Remembers the last two answers: the rules of one call ask for the same two pointers again and again.
+pub struct Remembering<'a> {
+    memory: &'a dyn Memory,
+    last: [Cell<Option<(usize, Region)>>; 2],
+}
+
+impl<'a> Remembering<'a> {
+    /// In front of `memory`.
+    pub fn new(memory: &'a dyn Memory) -> Self {
+        Self { memory, last: [const { Cell::new(None) }; 2] }
+    }
+}
+
+impl Memory for Remembering<'_> {
+    fn region(&self, address: usize) -> Region {
+        let [first, second] = &self.last;
+        match (first.get(), second.get()) {
+            (Some((at, region)), _) | (_, Some((at, region))) if at == address => region,
+            (newer, _) => {
+                let region = self.memory.region(address);
+                second.set(newer);
+                first.set(Some((address, region)));
+                region
+            }
+        }
+    }
+
+    fn symbol(&self, address: usize) -> Symbol {
+        self.memory.symbol(address)
+    }
+
+    fn tells(&self) -> bool {
+        self.memory.tells()
     }
 }
 

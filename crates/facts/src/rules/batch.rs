@@ -1,0 +1,394 @@
+//! Rules of a batch as a whole: its arrays, its counts and the layout of its attributes.
+//!
+//! The arrays are looked at in plain passes over slices, so that a batch of a thousand items costs no more than a few
+//! nanoseconds an item.
+
+use super::group::BATCH;
+use super::role::Role;
+use crate::abi::{aclrtMemLocation, aclrtMemcpyBatchAttr};
+use crate::call::{Batch, Form};
+use crate::case::{ARRAY, Case, DEVICE, PINNED, STREAM, Scene};
+use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
+use crate::functions::Function::*;
+use crate::rule::Source::{Doc, Driver, Observed, Runtime};
+use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+
+/// The most items of a synchronous batch (`DEVMM_MEMCPY_BATCH_MAX_COUNT`).
+pub const MAX_ITEMS: usize = 4096;
+
+/// An attribute: type and id of the destination, then of the source.
+pub const fn attribute(dst: (i32, u32), src: (i32, u32)) -> aclrtMemcpyBatchAttr {
+    aclrtMemcpyBatchAttr {
+        dstLoc: aclrtMemLocation { id: dst.1, type_: dst.0 },
+        srcLoc: aclrtMemLocation { id: src.1, type_: src.0 },
+        rsv: [0; 16],
+    }
+}
+
+/// From the host to device 0.
+pub const TO_DEVICE: aclrtMemcpyBatchAttr = attribute((1, 0), (0, 0));
+/// From device 0 to the host.
+pub const TO_HOST: aclrtMemcpyBatchAttr = attribute((0, 0), (1, 0));
+
+/// One item from pinned memory to the device.
+pub const ONE: Scene = Scene {
+    dsts: &[DEVICE],
+    dst_maxs: &[64],
+    srcs: &[PINNED],
+    sizes: &[64],
+    attrs: &[TO_DEVICE],
+    attr_indexes: &[0],
+    ..Scene::PLAIN
+};
+
+/// Three items from pinned memory to the device.
+pub const THREE: Scene = Scene {
+    dsts: &[DEVICE, DEVICE + 64, DEVICE + 128],
+    dst_maxs: &[64, 64, 64],
+    srcs: &[PINNED, PINNED + 64, PINNED + 128],
+    sizes: &[64, 64, 64],
+    attrs: &[TO_DEVICE],
+    attr_indexes: &[0],
+    ..Scene::PLAIN
+};
+
+/// The arguments of [`THREE`] for `aclrtMemcpyBatch`.
+pub const THREE_NOW: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 1, ARRAY];
+/// The same for `aclrtMemcpyBatchAsync`.
+pub const THREE_ASYNC: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 1, ARRAY, STREAM];
+/// With two attributes.
+const TWO_ATTRS: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 2, ARRAY];
+
+impl Subject<'_> {
+    /// The arguments of a batch.
+    pub fn batch(&self) -> Option<&Batch> {
+        match &self.call.form {
+            Form::Batch(batch) => Some(batch),
+            _ => None,
+        }
+    }
+}
+
+/// The first `count` entries of an array, and whether these are all.
+pub fn entries<T>(array: Option<&[T]>, count: usize) -> (&[T], bool) {
+    match array {
+        Some(array) => (array.get(..count).unwrap_or(array), array.len() >= count),
+        None => (&[], count == 0),
+    }
+}
+
+/// `Holds` if everything was looked at.
+fn as_far(is_whole: bool) -> Verdict {
+    if is_whole { Verdict::Holds } else { Verdict::Unknown }
+}
+
+/// Whether all sizes are 0, and the release accepts that before it looks at anything else.
+pub fn is_nothing(s: &Subject) -> Option<bool> {
+    let Some(batch) = s.batch() else { return Some(false) };
+    let (sizes, is_whole) = entries(s.arrays.sizes, batch.items);
+    if batch.items == 0 || sizes.iter().any(|size| *size != 0) {
+        return Some(false);
+    }
+    match s.accepts_nothing() {
+        Some(false) => Some(false),
+        accepts => accepts.filter(|_| is_whole),
+    }
+}
+
+/// BATCH-EMPTY
+pub static BATCH_EMPTY: Rule = Rule {
+    number: 30,
+    id: "BATCH-EMPTY",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
+    statement: "numBatches must not be 0",
+    sources: &[Runtime("memory.cpp:1740-1741")],
+    fix: "leave the call out where there is nothing to copy",
+    check: batch_empty,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "no item", &[ARRAY, ARRAY, ARRAY, ARRAY, 0, ARRAY, ARRAY, 1, ARRAY]).within(ONE),
+        Case::good(aclrtMemcpyBatch, "one item", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY]).within(ONE),
+    ],
+    implies: &[("BATCH-ATTRS", "numAttrs is then greater than numBatches, or 0")],
+};
+
+fn batch_empty(s: &Subject) -> Verdict {
+    let is_empty = s.batch().is_some_and(|batch| batch.items == 0);
+    Verdict::broken_if(is_empty, s.refusal(Role::Items, ACL_ERROR_INVALID_PARAM))
+}
+
+/// BATCH-DEST-MAX
+pub static BATCH_DEST_MAX: Rule = Rule {
+    number: 31,
+    id: "BATCH-DEST-MAX",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
+    statement: "destMaxs[i] must not be less than sizes[i]",
+    sources: &[
+        Doc(
+            "aclrtMemcpyBatchAsync, destMaxs: the most memory of each copy; failIndex: SIZE_MAX where the error is not about one item",
+        ),
+        Runtime("memory.cpp:1705: found before the item is looked at, and failIndex is not written at all"),
+        Observed("failIndex keeps the caller's value"),
+    ],
+    fix: "pass the real size of each destination",
+    check: batch_dest_max,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "item 1 is a byte too long", THREE_NOW)
+            .within(Scene { dst_maxs: &[64, 63, 64], ..THREE }),
+        Case::good(aclrtMemcpyBatch, "all just fit", THREE_NOW).within(THREE),
+    ],
+    implies: &[],
+};
+
+fn batch_dest_max(s: &Subject) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    let (sizes, is_whole) = entries(s.arrays.sizes, batch.items);
+    let (maxs, is_whole_too) = entries(s.arrays.dst_maxs, batch.items);
+    // First whether, without a branch an item; then which.
+    let is_over = sizes.iter().zip(maxs).fold(false, |over, (size, max)| over | (size > max));
+    if !is_over {
+        return as_far(is_whole && is_whole_too);
+    }
+    let index = sizes.iter().zip(maxs).position(|(size, max)| size > max);
+    Verdict::Broken(crate::rule::Finding { index, ..s.refusal(Role::DstMax, ACL_ERROR_INVALID_PARAM) })
+}
+
+/// BATCH-RESERVED
+pub static BATCH_RESERVED: Rule = Rule {
+    number: 32,
+    id: "BATCH-RESERVED",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
+    statement: "the reserved bytes of every attribute must be 0",
+    sources: &[Runtime("memory.cpp:1721")],
+    fix: "clear aclrtMemcpyBatchAttr before you fill it: aclrtMemcpyBatchAttr attr = {0}",
+    check: batch_reserved,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "an attribute that was not cleared", THREE_NOW).within(Scene {
+            attrs: &[aclrtMemcpyBatchAttr { rsv: [0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], ..TO_DEVICE }],
+            ..THREE
+        }),
+        Case::good(aclrtMemcpyBatch, "the id of a host location is not looked at", THREE_NOW)
+            .within(Scene { attrs: &[attribute((1, 0), (0, 0xdead))], ..THREE }),
+    ],
+    implies: &[],
+};
+
+fn batch_reserved(s: &Subject) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    let (attrs, is_whole) = entries(s.arrays.attrs, batch.attr_count);
+    match attrs.iter().position(|attr| u128::from_ne_bytes(attr.rsv) != 0) {
+        Some(index) => {
+            let finding = s.refusal(Role::Attrs, ACL_ERROR_INVALID_PARAM);
+            Verdict::Broken(crate::rule::Finding { index: Some(index), ..finding })
+        }
+        None => as_far(is_whole),
+    }
+}
+
+/// BATCH-ATTRS
+pub static BATCH_ATTRS: Rule = Rule {
+    number: 33,
+    id: "BATCH-ATTRS",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
+    statement: "numAttrs must be at least 1 and at most numBatches",
+    sources: &[
+        Doc("aclrtMemcpyBatchAsync, Restrictions: numAttrs must be less than or equal to numBatches"),
+        Runtime("api_error.cc:7298 and :7344"),
+    ],
+    fix: "one attribute is enough where all items go the same way: numAttrs = 1, attrsIndexes = {0}",
+    check: batch_attrs,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "no attribute", &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 0, ARRAY])
+            .within(THREE),
+        Case::bad(
+            aclrtMemcpyBatch,
+            "more attributes than items",
+            &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 2, ARRAY],
+        )
+        .within(Scene { attrs: &[TO_DEVICE, TO_DEVICE], attr_indexes: &[0, 1], ..ONE }),
+        Case::good(
+            aclrtMemcpyBatch,
+            "as many attributes as items",
+            &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 3, ARRAY],
+        )
+        .within(Scene { attrs: &[TO_DEVICE, TO_DEVICE, TO_DEVICE], attr_indexes: &[0, 1, 2], ..THREE }),
+    ],
+    implies: &[("BATCH-INDEX-RANGE", "more strictly rising indexes than items run beyond the last item")],
+};
+
+fn batch_attrs(s: &Subject) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    let is_broken = batch.attr_count == 0 || batch.attr_count > batch.items;
+    Verdict::broken_if(is_broken, s.failing(usize::MAX, s.refusal(Role::AttrCount, ACL_ERROR_RT_PARAM_INVALID)))
+}
+
+/// BATCH-LIMIT
+pub static BATCH_LIMIT: Rule = Rule {
+    number: 34,
+    id: "BATCH-LIMIT",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[
+        (ACL_ERROR_RT_PARAM_INVALID, "the synchronous functions; failIndex is SIZE_MAX"),
+        (
+            ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+            "on Ascend 950 a batch on a stream with pageable memory, which is done at once",
+        ),
+    ],
+    statement: "a synchronous batch takes at most 4096 items",
+    sources: &[
+        Runtime(
+            "api_error.cc:7298: numBatches > 4096 (DEVMM_MEMCPY_BATCH_MAX_COUNT); no document names the limit, and the asynchronous functions have none",
+        ),
+        Driver("devmm_svm.c:4736: halMemcpyBatch takes 4096"),
+        Observed("4097 items are 107000 in the synchronous form"),
+    ],
+    fix: "split the batch, or use aclrtMemcpyBatchAsync with pinned memory",
+    check: batch_limit,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "4097 items", &[ARRAY, ARRAY, ARRAY, ARRAY, 4097, ARRAY, ARRAY, 1, ARRAY])
+            .within(ONE),
+        Case::good(aclrtMemcpyBatch, "4096 items", &[ARRAY, ARRAY, ARRAY, ARRAY, 4096, ARRAY, ARRAY, 1, ARRAY])
+            .within(ONE),
+        Case::good(
+            aclrtMemcpyBatchAsync,
+            "4097 items on a stream",
+            &[ARRAY, ARRAY, ARRAY, ARRAY, 4097, ARRAY, ARRAY, 1, ARRAY, STREAM],
+        )
+        .within(ONE),
+    ],
+    implies: &[],
+};
+
+fn batch_limit(s: &Subject) -> Verdict {
+    let is_over = s.call.stream.is_none() && s.batch().is_some_and(|batch| batch.items > MAX_ITEMS);
+    Verdict::broken_if(is_over, s.failing(usize::MAX, s.refusal(Role::Items, ACL_ERROR_RT_PARAM_INVALID)))
+}
+
+fn wrong_index(s: &Subject, index: usize) -> Verdict {
+    let finding = s.failing(usize::MAX, s.refusal(Role::AttrIndexes, ACL_ERROR_RT_PARAM_INVALID));
+    Verdict::Broken(crate::rule::Finding { index: Some(index), ..finding })
+}
+
+/// BATCH-INDEX-FIRST
+pub static BATCH_INDEX_FIRST: Rule = Rule {
+    number: 35,
+    id: "BATCH-INDEX-FIRST",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
+    statement: "the first entry of attrsIndexes must be 0",
+    sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
+    fix: "attrsIndexes[k] is the first item that attrs[k] applies to: let attrs[0] begin with item 0",
+    check: batch_index_first,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "attributes from item 1 on", THREE_NOW)
+            .within(Scene { attr_indexes: &[1], ..THREE }),
+        Case::good(aclrtMemcpyBatch, "from item 0 on", THREE_NOW).within(THREE),
+    ],
+    implies: &[],
+};
+
+fn batch_index_first(s: &Subject) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    match s.arrays.attr_indexes.and_then(|indexes| indexes.first()) {
+        _ if batch.attr_count == 0 => Verdict::Holds,
+        Some(0) => Verdict::Holds,
+        Some(_) => wrong_index(s, 0),
+        None => Verdict::Unknown,
+    }
+}
+
+/// BATCH-INDEX-ORDER
+pub static BATCH_INDEX_ORDER: Rule = Rule {
+    number: 36,
+    id: "BATCH-INDEX-ORDER",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
+    statement: "each entry of attrsIndexes must be greater than the one before",
+    sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
+    fix: "sort the attribute ranges; attrsIndexes[k] is the first item that attrs[k] applies to",
+    check: batch_index_order,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "two attributes for item 0", TWO_ATTRS).within(Scene {
+            attrs: &[TO_DEVICE, TO_DEVICE],
+            attr_indexes: &[0, 0],
+            ..THREE
+        }),
+        Case::good(aclrtMemcpyBatch, "one after the other", TWO_ATTRS).within(Scene {
+            attrs: &[TO_DEVICE, TO_DEVICE],
+            attr_indexes: &[0, 1],
+            ..THREE
+        }),
+    ],
+    implies: &[],
+};
+
+fn batch_index_order(s: &Subject) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    let (indexes, is_whole) = entries(s.arrays.attr_indexes, batch.attr_count);
+    match indexes.iter().zip(indexes.iter().skip(1)).position(|(before, index)| index <= before) {
+        Some(before) => wrong_index(s, before + 1),
+        None => as_far(is_whole),
+    }
+}
+
+/// BATCH-INDEX-RANGE
+pub static BATCH_INDEX_RANGE: Rule = Rule {
+    number: 37,
+    id: "BATCH-INDEX-RANGE",
+    functions: BATCH,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
+    statement: "the last entry of attrsIndexes must be less than numBatches",
+    sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
+    fix: "attrsIndexes holds the first item of each range, not the item behind it",
+    check: batch_index_range,
+    cases: &[
+        Case::bad(aclrtMemcpyBatch, "a range behind the last item", TWO_ATTRS).within(Scene {
+            attrs: &[TO_DEVICE, TO_DEVICE],
+            attr_indexes: &[0, 3],
+            ..THREE
+        }),
+        Case::good(aclrtMemcpyBatch, "a range of the last item", TWO_ATTRS).within(Scene {
+            attrs: &[TO_DEVICE, TO_DEVICE],
+            attr_indexes: &[0, 2],
+            ..THREE
+        }),
+    ],
+    implies: &[],
+};
+
+fn batch_index_range(s: &Subject) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    let (indexes, is_whole) = entries(s.arrays.attr_indexes, batch.attr_count);
+    // The first is BATCH-INDEX-FIRST's.
+    match indexes.iter().skip(1).position(|index| *index >= batch.items) {
+        Some(before) => wrong_index(s, before + 1),
+        None => as_far(is_whole),
+    }
+}

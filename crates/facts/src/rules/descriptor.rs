@@ -1,0 +1,191 @@
+//! Rules of copies by descriptor.
+
+use super::offset::MAX_COUNT;
+use super::role::Role;
+use crate::call::Form;
+use crate::case::{Case, DEVICE, LARGE, OTHER, PINNED, STREAM};
+use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
+use crate::functions::Function::{self, *};
+use crate::rule::Source::{Doc, Runtime};
+use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::world::{Place, Stream};
+
+const BY_DESCRIPTOR: &[Function] = &[aclrtMemcpyAsyncWithDesc, aclrtSetMemcpyDesc];
+
+const ALIGNMENT: usize = 64;
+
+/// DESC-ALIGN
+pub static DESC_ALIGN: Rule = Rule {
+    number: 47,
+    id: "DESC-ALIGN",
+    functions: BY_DESCRIPTOR,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
+    statement: "a descriptor must be aligned to 64 bytes",
+    sources: &[
+        Runtime("api_error.cc:2464; no document says so"),
+        Runtime(
+            "api_c_memory.cc:343: aclrtGetMemcpyDescSize returns 32 on most products, so descriptors of that size in a row are not all aligned",
+        ),
+    ],
+    fix: "put descriptors at multiples of 64 bytes, whatever aclrtGetMemcpyDescSize returns",
+    check: desc_align,
+    cases: &[
+        Case::bad(
+            aclrtSetMemcpyDesc,
+            "the second of two in a row of 32 bytes each",
+            &[DEVICE + 32, 6, DEVICE + 4096, DEVICE + 8192, 64, 0],
+        ),
+        Case::bad(aclrtMemcpyAsyncWithDesc, "the second of two in a row of 32 bytes each", &[DEVICE + 32, 6, STREAM]),
+        Case::good(aclrtSetMemcpyDesc, "64 bytes on", &[DEVICE + 64, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
+    ],
+    implies: &[],
+};
+
+fn desc_align(s: &Subject) -> Verdict {
+    let is_off = s.desc().is_some_and(|desc| desc.address % ALIGNMENT != 0);
+    Verdict::broken_if(is_off, s.refusal(Role::Desc, ACL_ERROR_RT_PARAM_INVALID))
+}
+
+/// DESC-STREAM-NULL
+pub static DESC_STREAM_NULL: Rule = Rule {
+    number: 48,
+    id: "DESC-STREAM-NULL",
+    functions: &[aclrtMemcpyAsyncWithDesc],
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
+    statement: "the stream must not be NULL: this function does not take the default stream",
+    sources: &[Runtime(
+        "memory.cpp:1415; every other function takes NULL as the default stream, and no document says that this one does not",
+    )],
+    fix: "pass a stream, for example that of aclrtCtxGetCurrentDefaultStream",
+    check: desc_stream_null,
+    cases: &[
+        Case::bad(aclrtMemcpyAsyncWithDesc, "the default stream", &[DEVICE, 6, 0]),
+        Case::good(aclrtMemcpyAsyncWithDesc, "a stream", &[DEVICE, 6, STREAM]),
+    ],
+    implies: &[],
+};
+
+fn desc_stream_null(s: &Subject) -> Verdict {
+    let is_null = s.call.stream.is_some_and(|stream| stream.is_null()) || s.world.stream == Stream::Default;
+    Verdict::broken_if(is_null, s.refusal(Role::Stream, ACL_ERROR_INVALID_PARAM))
+}
+
+/// DESC-PLACE
+pub static DESC_PLACE: Rule = Rule {
+    number: 49,
+    id: "DESC-PLACE",
+    functions: BY_DESCRIPTOR,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
+    statement: "a descriptor must be in device memory",
+    sources: &[Doc("aclrtSetMemcpyDesc, desc"), Runtime("api_error.cc:2464")],
+    fix: "allocate the descriptor with aclrtMalloc",
+    check: desc_place,
+    cases: &[
+        Case::bad(aclrtMemcpyAsyncWithDesc, "in pinned memory", &[PINNED, 6, STREAM]),
+        Case::good(aclrtMemcpyAsyncWithDesc, "in device memory", &[DEVICE, 6, STREAM]),
+    ],
+    implies: &[],
+};
+
+fn desc_place(s: &Subject) -> Verdict {
+    match s.desc().map(|desc| desc.region.place) {
+        Some(Place::Pinned | Place::Pageable | Place::Managed) => {
+            Verdict::Broken(s.refusal(Role::Desc, ACL_ERROR_RT_PARAM_INVALID))
+        }
+        Some(Place::Unknown) => Verdict::Unknown,
+        _ => Verdict::Holds,
+    }
+}
+
+/// DESC-SIDES
+pub static DESC_SIDES: Rule = Rule {
+    number: 50,
+    id: "DESC-SIDES",
+    functions: &[aclrtSetMemcpyDesc],
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
+    statement: "source and destination of a descriptor must be memory of one device",
+    sources: &[Doc("aclrtSetMemcpyDesc, kind: only ACL_MEMCPY_INNER_DEVICE_TO_DEVICE"), Runtime("api_error.cc:2464")],
+    fix: "use aclrtMemcpyAsync between devices, and from and to the host",
+    check: desc_sides,
+    cases: &[
+        Case::bad(aclrtSetMemcpyDesc, "from the host", &[DEVICE, 6, PINNED, DEVICE + 4096, 64, 0]),
+        Case::bad(aclrtSetMemcpyDesc, "to another device", &[DEVICE, 6, DEVICE + 4096, OTHER, 64, 0]),
+        Case::good(aclrtSetMemcpyDesc, "inside one device", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
+    ],
+    implies: &[],
+};
+
+fn desc_sides(s: &Subject) -> Verdict {
+    let (Some(dst), Some(src)) = (s.dst(), s.src()) else { return Verdict::Holds };
+    let role = match (dst.region.place, src.region.place) {
+        (Place::Device(dst), Place::Device(src)) if dst == src => return Verdict::Holds,
+        (Place::Unknown | Place::Unallocated, _) | (_, Place::Unknown | Place::Unallocated) => return Verdict::Unknown,
+        (Place::Device(_), _) => Role::Src,
+        _ => Role::Dst,
+    };
+    Verdict::Broken(s.refusal(role, ACL_ERROR_RT_PARAM_INVALID))
+}
+
+/// DESC-CONFIG
+pub static DESC_CONFIG: Rule = Rule {
+    number: 51,
+    id: "DESC-CONFIG",
+    functions: &[aclrtSetMemcpyDesc],
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
+    statement: "config must be NULL",
+    sources: &[Doc("aclrtSetMemcpyDesc, config: reserved, must be NULL"), Runtime("memory.cpp:1387")],
+    fix: "pass NULL",
+    check: desc_config,
+    cases: &[
+        Case::bad(aclrtSetMemcpyDesc, "something", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, PINNED]),
+        Case::good(aclrtSetMemcpyDesc, "NULL", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
+    ],
+    implies: &[],
+};
+
+fn desc_config(s: &Subject) -> Verdict {
+    let is_set = matches!(s.call.form, Form::SetDesc { config, .. } if !config.is_null());
+    Verdict::broken_if(is_set, s.refusal(Role::Config, ACL_ERROR_INVALID_PARAM))
+}
+
+/// SIZE-TRUNCATED
+pub static SIZE_TRUNCATED: Rule = Rule {
+    number: 52,
+    id: "SIZE-TRUNCATED",
+    functions: &[aclrtSetMemcpyDesc],
+    scope: Scope::ALL,
+    severity: Severity::Violation,
+    grades: &[],
+    codes: &[],
+    statement: "a descriptor's length has 32 bits: exactly 4 GiB passes the check and is stored as 0, so that nothing is copied",
+    sources: &[Runtime(
+        "api_error.cc:2464 lets 4 GiB pass; context.cc:2967 stores it in 32 bits; no document names either",
+    )],
+    fix: "copy at most 4 GiB - 1 by one descriptor",
+    check: size_truncated,
+    cases: &[
+        Case::bad(aclrtSetMemcpyDesc, "exactly 4 GiB", &[DEVICE, 6, LARGE, LARGE + (1 << 33), 1 << 32, 0]),
+        Case::good(aclrtSetMemcpyDesc, "a byte less", &[DEVICE, 6, LARGE, LARGE + (1 << 33), (1 << 32) - 1, 0]),
+    ],
+    implies: &[],
+};
+
+fn size_truncated(s: &Subject) -> Verdict {
+    let is_cut = matches!(s.call.form, Form::SetDesc { count: MAX_COUNT, .. });
+    Verdict::broken_if(is_cut, s.finding(Role::Count, Severity::Violation))
+}

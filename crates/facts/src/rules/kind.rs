@@ -1,0 +1,315 @@
+//! Rules of the kind: which values there are, which a function takes, and which fit the places.
+
+use super::direction::{
+    DEFAULT, DEVICE_TO_HOST, Direction, HOST_TO_BUF_TO_DEVICE, HOST_TO_DEVICE, HOST_TO_HOST, INNER_DEVICE_TO_DEVICE,
+};
+use super::group::LINEAR_ASYNC;
+use super::role::Role;
+use crate::abi::KINDS;
+use crate::call;
+use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene};
+use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
+use crate::functions::Function::{self, *};
+use crate::rule::Source::{Doc, Header, Observed, Runtime};
+use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::world::{Form, Place};
+
+const WITH_KIND: &[Function] = &[
+    aclrtMemcpy,
+    aclrtMemcpyAsync,
+    aclrtMemcpyAsyncWithCondition,
+    aclrtMemcpy2d,
+    aclrtMemcpy2dAsync,
+    aclrtMemcpyAsyncWithOffset,
+    aclrtMemcpyAsyncWithDesc,
+    aclrtMemcpyFromSymbol,
+    aclrtMemcpyFromSymbolAsync,
+    aclrtMemcpyToSymbol,
+    aclrtMemcpyToSymbolAsync,
+    aclrtGetMemcpyDescSize,
+    aclrtSetMemcpyDesc,
+];
+
+/// KIND-RANGE
+pub static KIND_RANGE: Rule = Rule {
+    number: 4,
+    id: "KIND-RANGE",
+    functions: WITH_KIND,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[
+        (ACL_ERROR_INVALID_PARAM, "every function but the next"),
+        (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsyncWithOffset"),
+    ],
+    statement: "kind must be a value of aclrtMemcpyKind, 0 to 7",
+    sources: &[
+        Header("acl_rt.h: aclrtMemcpyKind has eight values"),
+        Runtime("memory.cpp:161 (linear), :239 (2d), :1387 (descriptor); api_c_standard_soc.cc:965 (offset)"),
+        Doc("aclrtMemcpy says that kind has no effect; the runtime refuses an unknown one all the same"),
+    ],
+    fix: "pass the kind that names the two sides, or ACL_MEMCPY_DEFAULT",
+    check: kind_range,
+    cases: &[
+        Case::bad(aclrtMemcpy, "no such kind", &[DEVICE, 64, PINNED, 64, 8]),
+        Case::bad(aclrtMemcpyAsync, "a negative kind", &[DEVICE, 64, PINNED, 64, u64::MAX, STREAM]),
+        Case::bad(aclrtGetMemcpyDescSize, "no such kind", &[8, DEVICE]),
+        Case::good(aclrtMemcpy, "by the addresses", &[DEVICE, 64, PINNED, 64, 4]),
+    ],
+    implies: &[],
+};
+
+fn kind_range(s: &Subject) -> Verdict {
+    let code = match s.function {
+        aclrtMemcpyAsyncWithOffset => ACL_ERROR_RT_PARAM_INVALID,
+        _ => ACL_ERROR_INVALID_PARAM,
+    };
+    let is_one = s.kind().is_none_or(|kind| (0..KINDS.len() as i32).contains(&kind));
+    Verdict::broken_if(!is_one, s.refusal(Role::Kind, code))
+}
+
+/// KIND-FUNCTION
+pub static KIND_FUNCTION: Rule = Rule {
+    number: 5,
+    id: "KIND-FUNCTION",
+    functions: WITH_KIND,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[
+        (ACL_ERROR_INVALID_PARAM, "linear copies, rows, device variables"),
+        (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsyncWithOffset"),
+        (ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the descriptor functions"),
+    ],
+    statement: "the function must take this kind: linear copies 0 to 5; rows 1 to 4; from a symbol 2 and 4; to a symbol \
+                1 and 4; offsets and descriptors only 6, ACL_MEMCPY_INNER_DEVICE_TO_DEVICE",
+    sources: &[
+        Doc(
+            "aclrtMemcpyAsyncWithOffset, aclrtSetMemcpyDesc: only ACL_MEMCPY_INNER_DEVICE_TO_DEVICE; the symbol functions: their own direction or DEFAULT",
+        ),
+        Doc("aclrtMemcpy2dAsync: a kind that is not supported returns ACL_ERROR_INVALID_PARAM"),
+        Runtime(
+            "memory.cpp:162-203 (linear), :239-268 (2d); api_c_standard_soc.cc:965 (offset); api_error.cc:2464 (descriptor)",
+        ),
+        Observed("aclrtMemcpy refuses kinds 6 and 7, although its page calls kind ineffective"),
+    ],
+    fix: "pass a kind of the list, or call the function that the kind is for",
+    check: kind_function,
+    cases: &[
+        Case::bad(aclrtMemcpy, "the kind of the offset and descriptor functions", &[DEVICE, 64, DEVICE + 64, 64, 6]),
+        Case::bad(aclrtMemcpy2d, "rows inside the host", &[PINNED, 64, PINNED + 4096, 64, 64, 2, 0]),
+        Case::bad(aclrtMemcpyToSymbol, "the wrong way round", &[SYMBOL, PINNED, 64, 0, 2]),
+        Case::bad(aclrtMemcpyAsyncWithOffset, "a plain kind", &[LARGE, 64, 0, LARGE + 8, 64, 0, 3, STREAM]),
+        Case::bad(aclrtMemcpyAsyncWithDesc, "a plain kind", &[DEVICE, 3, STREAM]),
+        Case::good(aclrtMemcpy, "through a buffer", &[DEVICE, 64, PINNED, 64, 5]),
+        Case::good(aclrtMemcpyAsyncWithDesc, "its own kind", &[DEVICE, 6, STREAM]),
+    ],
+    implies: &[],
+};
+
+fn kind_function(s: &Subject) -> Verdict {
+    let Some(kind) = s.kind() else { return Verdict::Holds };
+    let (is_taken, code) = match s.call.form {
+        call::Form::Linear { .. } => (kind <= HOST_TO_BUF_TO_DEVICE, ACL_ERROR_INVALID_PARAM),
+        call::Form::Pitched { .. } => ((HOST_TO_DEVICE..=DEFAULT).contains(&kind), ACL_ERROR_INVALID_PARAM),
+        call::Form::FromSymbol { .. } => (matches!(kind, DEVICE_TO_HOST | DEFAULT), ACL_ERROR_INVALID_PARAM),
+        call::Form::ToSymbol { .. } => (matches!(kind, HOST_TO_DEVICE | DEFAULT), ACL_ERROR_INVALID_PARAM),
+        call::Form::Indirect { .. } => (kind == INNER_DEVICE_TO_DEVICE, ACL_ERROR_RT_PARAM_INVALID),
+        _ => (kind == INNER_DEVICE_TO_DEVICE, ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
+    };
+    // A value that is no kind at all is KIND-RANGE's.
+    let is_kind = (0..KINDS.len() as i32).contains(&kind);
+    Verdict::broken_if(is_kind && !is_taken, s.refusal(Role::Kind, code))
+}
+
+/// KIND-PLACE
+pub static KIND_PLACE: Rule = Rule {
+    number: 6,
+    id: "KIND-PLACE",
+    functions: &[aclrtMemcpyAsync, aclrtMemcpyAsyncWithCondition, aclrtMemcpy2d, aclrtMemcpy2dAsync],
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[
+        (Severity::Error, "one side is pageable memory and the kind does not fit"),
+        (
+            Severity::Portability,
+            "the runtime knows both sides and replaces the kind: a driver that cannot tell pageable memory takes it at its word",
+        ),
+    ],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "one side is pageable memory and the kind does not fit")],
+    statement: "kind must fit where the memory is: the runtime replaces it silently where it knows both sides, and \
+                refuses it where one side is pageable memory and the kind speaks of another direction",
+    sources: &[
+        Doc("aclrtMemcpyAsync, kind: names the direction of the copy"),
+        Runtime(
+            "api_error.cc:2695-2748, MemcpyKindReviseMap: device and pinned memory force the kind; device to malloc memory takes D2H and D2D, malloc memory to device H2D and D2D, and so on",
+        ),
+        Observed(
+            "malloc memory to the device with kind HOST_TO_HOST is 107000; device to device with kind HOST_TO_HOST is 0",
+        ),
+        Doc(
+            "aclrtMemcpy2dAsync: an unsupported kind is ACL_ERROR_INVALID_PARAM; a kind that does not fit the memory is 107000",
+        ),
+    ],
+    fix: "pass the kind that names where source and destination are, or ACL_MEMCPY_DEFAULT",
+    check: kind_place,
+    cases: &[
+        Case::bad(
+            aclrtMemcpyAsync,
+            "from malloc memory, said to be from the device",
+            &[DEVICE, 64, PAGEABLE, 64, 2, STREAM],
+        ),
+        Case::bad(aclrtMemcpy2d, "to malloc memory, said to be to the device", &[PAGEABLE, 64, DEVICE, 64, 64, 2, 1]),
+        Case::bad(
+            aclrtMemcpyAsync,
+            "inside the device, said to be from the host: replaced",
+            &[DEVICE + 64, 64, DEVICE, 64, 1, STREAM],
+        ),
+        Case::good(aclrtMemcpyAsync, "from malloc memory to the device", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM]),
+        Case::good(aclrtMemcpyAsync, "left open", &[DEVICE, 64, PAGEABLE, 64, 4, STREAM]),
+    ],
+    implies: &[],
+};
+
+fn kind_place(s: &Subject) -> Verdict {
+    match s.direction() {
+        Direction::Unknown => Verdict::Unknown,
+        Direction::Misfit => Verdict::Broken(s.refusal(Role::Kind, ACL_ERROR_RT_PARAM_INVALID)),
+        Direction::Settled { is_replaced, .. } => {
+            Verdict::broken_if(is_replaced, s.finding(Role::Kind, Severity::Portability))
+        }
+    }
+}
+
+/// BUFFER-PLACE
+pub static BUFFER_PLACE: Rule = Rule {
+    number: 7,
+    id: "BUFFER-PLACE",
+    functions: LINEAR_ASYNC,
+    scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
+    statement: "ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE needs a source that is not device memory and a destination that is",
+    sources: &[
+        Runtime("api_error.cc:4310"),
+        Header("acl_rt.h, aclrtMemcpyKind: the host buffer may be freed when the call returns"),
+    ],
+    fix: "use this kind only from the host to the device",
+    check: buffer_place,
+    cases: &[
+        Case::bad(aclrtMemcpyAsync, "from the device", &[DEVICE, 64, DEVICE + 64, 64, 5, STREAM]),
+        Case::bad(aclrtMemcpyAsync, "to the host", &[PINNED, 64, PINNED + 64, 64, 5, STREAM]),
+        Case::good(aclrtMemcpyAsync, "from malloc memory to the device", &[DEVICE, 64, PAGEABLE, 64, 5, STREAM]),
+    ],
+    implies: &[],
+};
+
+fn buffer_place(s: &Subject) -> Verdict {
+    if s.kind() != Some(HOST_TO_BUF_TO_DEVICE) || s.world.form == Some(Form::RootComplex) {
+        return Verdict::Holds;
+    }
+    let (Some(src), Some(dst), Some(_)) = (s.src(), s.dst(), s.world.form) else { return Verdict::Unknown };
+    let role = match (src.region.place, dst.region.place) {
+        (Place::Device(_), _) => Role::Src,
+        (_, Place::Pinned | Place::Pageable | Place::Managed) => Role::Dst,
+        (Place::Unknown, _) | (_, Place::Unknown) => return Verdict::Unknown,
+        _ => return Verdict::Holds,
+    };
+    Verdict::Broken(s.refusal(role, ACL_ERROR_RT_PARAM_INVALID))
+}
+
+/// ASYNC-HOST-TO-HOST
+pub static ASYNC_HOST_TO_HOST: Rule = Rule {
+    number: 8,
+    id: "ASYNC-HOST-TO-HOST",
+    functions: LINEAR_ASYNC,
+    scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
+    severity: Severity::Error,
+    grades: &[
+        (Severity::Error, "both sides are host memory as far as the runtime can tell"),
+        (Severity::Violation, "kind says host to host, and the runtime replaces it, or the places are not known"),
+    ],
+    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "after the kind was corrected by the places")],
+    statement: "an asynchronous copy inside the host is not supported on Ascend EP: kind ACL_MEMCPY_HOST_TO_HOST returns ACL_ERROR_RT_FEATURE_NOT_SUPPORT",
+    sources: &[
+        Doc(
+            "aclrtMemcpyAsync and aclrtMemcpyAsyncWithCondition, Restrictions: kind ACL_MEMCPY_HOST_TO_HOST returns ACL_ERROR_RT_FEATURE_NOT_SUPPORT on Ascend EP",
+        ),
+        Runtime("api_error.cc:2246 tests the kind after it was corrected by the places"),
+        Observed(
+            "pinned to pinned is 207000 with any kind; device to device with kind HOST_TO_HOST is 0; malloc to malloc with kind HOST_TO_DEVICE is 0, done at once; on a driver that cannot tell pageable memory it is as documented",
+        ),
+    ],
+    fix: "copy inside the host with memcpy, or with aclrtMemcpy",
+    check: async_host_to_host,
+    cases: &[
+        Case::bad(aclrtMemcpyAsync, "between pinned buffers", &[PINNED, 64, PINNED + 4096, 64, 0, STREAM]),
+        Case::bad(
+            aclrtMemcpyAsyncWithCondition,
+            "between pinned buffers, left open",
+            &[PINNED, 64, PINNED + 4096, 64, 4, STREAM],
+        ),
+        Case::bad(
+            aclrtMemcpyAsync,
+            "documented as refused, though the runtime makes it device to device",
+            &[DEVICE, 64, DEVICE + 64, 64, 0, STREAM],
+        ),
+        Case::good(aclrtMemcpyAsync, "from pinned memory to the device", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
+        Case::good(aclrtMemcpyAsync, "on the device's own processor", &[PINNED, 64, PINNED + 4096, 64, 3, STREAM])
+            .within(Scene { form: Some(Form::RootComplex), ..Scene::PLAIN }),
+    ],
+    implies: &[],
+};
+
+fn async_host_to_host(s: &Subject) -> Verdict {
+    match host_to_host_refused(s) {
+        Verdict::Holds | Verdict::Unknown if s.world.form == Some(Form::EndPoint) => {
+            // The documents forbid the word, whatever the runtime makes of it.
+            Verdict::broken_if(s.kind() == Some(HOST_TO_HOST), s.finding(Role::Kind, Severity::Violation))
+        }
+        verdict => verdict,
+    }
+}
+
+/// Whether the runtime comes to host to host and refuses it.
+pub fn host_to_host_refused(s: &Subject) -> Verdict {
+    match (s.world.form, s.direction()) {
+        (Some(Form::RootComplex), _) | (_, Direction::Misfit) => Verdict::Holds,
+        (None, _) | (_, Direction::Unknown) => Verdict::Unknown,
+        (_, Direction::Settled { kind, .. }) => {
+            Verdict::broken_if(kind == HOST_TO_HOST, s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT))
+        }
+    }
+}
+
+/// KIND-ROOT-COMPLEX
+pub static KIND_ROOT_COMPLEX: Rule = Rule {
+    number: 9,
+    id: "KIND-ROOT-COMPLEX",
+    functions: LINEAR_ASYNC,
+    scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
+    severity: Severity::Portability,
+    grades: &[],
+    codes: &[],
+    statement: "on Ascend RC, and where the device's control CPU is open, the kinds H2D, D2H and H2H are carried out as a copy inside the device",
+    sources: &[Doc(
+        "aclrtMemcpyAsyncWithCondition, Restrictions, Atlas 200I/500 A2, Ascend RC; aclrtMemcpyAsync, Atlas inference series with an open control CPU",
+    )],
+    fix: "pass ACL_MEMCPY_DEVICE_TO_DEVICE on such a board",
+    check: kind_root_complex,
+    cases: &[
+        Case::bad(aclrtMemcpyAsync, "a host's kind on the board", &[DEVICE, 64, DEVICE + 64, 64, 1, STREAM])
+            .within(ON_BOARD),
+        Case::good(aclrtMemcpyAsync, "inside the device", &[DEVICE, 64, DEVICE + 64, 64, 3, STREAM]).within(ON_BOARD),
+    ],
+    implies: &[],
+};
+
+const ON_BOARD: Scene = Scene { soc: Some("Ascend310B1"), form: Some(Form::RootComplex), ..Scene::PLAIN };
+
+fn kind_root_complex(s: &Subject) -> Verdict {
+    let is_hosts = matches!(s.kind(), Some(HOST_TO_HOST | HOST_TO_DEVICE | DEVICE_TO_HOST));
+    let is_on_board = s.world.form == Some(Form::RootComplex);
+    Verdict::broken_if(is_hosts && is_on_board, s.finding(Role::Kind, Severity::Portability))
+}

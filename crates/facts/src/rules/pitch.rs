@@ -1,0 +1,254 @@
+//! Rules of rows at a distance.
+
+use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, Direction, HOST_TO_DEVICE};
+use super::group::PITCHED;
+use super::role::Role;
+use crate::call;
+use crate::case::{Case, DEVICE, LARGE, MANAGED, PINNED, STREAM, Scene};
+use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
+use crate::functions::Function::*;
+use crate::product::Version;
+use crate::rule::Source::{Doc, Observed, Runtime};
+use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::world::Form;
+
+/// The widest row.
+pub const MAX_WIDTH: usize = 5_000_000;
+
+/// The most rows.
+pub const MAX_HEIGHT: usize = 5 * 1024 * 1024;
+
+/// PITCH-WIDTH
+pub static PITCH_WIDTH: Rule = Rule {
+    number: 24,
+    id: "PITCH-WIDTH",
+    functions: PITCHED,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
+    statement: "width must not exceed spitch, nor dpitch",
+    sources: &[Doc("aclrtMemcpy2dAsync, width"), Runtime("memory.cpp:225")],
+    fix: "a pitch is the distance from one row to the next in bytes, at least the width of a row",
+    check: pitch_width,
+    cases: &[
+        Case::bad(aclrtMemcpy2d, "rows wider than the destination's pitch", &[DEVICE, 63, PINNED, 64, 64, 2, 1]),
+        Case::bad(
+            aclrtMemcpy2dAsync,
+            "rows wider than the source's pitch",
+            &[DEVICE, 64, PINNED, 63, 64, 2, 1, STREAM],
+        ),
+        Case::good(aclrtMemcpy2d, "rows without a gap", &[DEVICE, 64, PINNED, 64, 64, 2, 1]),
+    ],
+    implies: &[],
+};
+
+fn pitch_width(s: &Subject) -> Verdict {
+    let call::Form::Pitched { dst_pitch, src_pitch, width, .. } = s.call.form else { return Verdict::Holds };
+    let role = if width > src_pitch { Role::SrcPitch } else { Role::DstPitch };
+    Verdict::broken_if(width > src_pitch || width > dst_pitch, s.refusal(role, ACL_ERROR_INVALID_PARAM))
+}
+
+/// PITCH-LIMIT
+pub static PITCH_LIMIT: Rule = Rule {
+    number: 25,
+    id: "PITCH-LIMIT",
+    functions: PITCHED,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
+    statement: "width must not exceed 5000000 bytes, nor height 5242880 (5 x 1024 x 1024) rows",
+    sources: &[
+        Doc("aclrtMemcpy2dAsync, width and height; the page of aclrtMemcpy2d names no limit"),
+        Runtime("api_error.cc:2973-3011: both functions"),
+        Observed("107000 of both functions"),
+    ],
+    fix: "copy in several calls, or rows without a gap by aclrtMemcpy",
+    check: pitch_limit,
+    cases: &[
+        Case::bad(aclrtMemcpy2d, "a row too many", &[LARGE, 64, PINNED, 64, 1, 5_242_881, 1]),
+        Case::bad(
+            aclrtMemcpy2dAsync,
+            "a byte too wide",
+            &[LARGE, 5_000_064, LARGE + (1 << 30), 5_000_064, 5_000_001, 1, 3, STREAM],
+        ),
+        Case::good(
+            aclrtMemcpy2dAsync,
+            "the widest row",
+            &[LARGE, 5_000_000, LARGE + (1 << 30), 5_000_000, 5_000_000, 1, 3, STREAM],
+        ),
+    ],
+    implies: &[("MEMORY-ROOM", "so many rows do not fit into the memory of the example")],
+};
+
+fn pitch_limit(s: &Subject) -> Verdict {
+    let call::Form::Pitched { width, height, .. } = s.call.form else { return Verdict::Holds };
+    let role = if height > MAX_HEIGHT { Role::Height } else { Role::Width };
+    let is_over = height > MAX_HEIGHT || width > MAX_WIDTH;
+    Verdict::broken_if(is_over, s.refusal(role, ACL_ERROR_RT_PARAM_INVALID))
+}
+
+/// PITCH-KIND
+pub static PITCH_KIND: Rule = Rule {
+    number: 26,
+    id: "PITCH-KIND",
+    functions: PITCHED,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[
+        (Severity::Error, "aclrtMemcpy2d inside the device"),
+        (
+            Severity::Violation,
+            "ACL_MEMCPY_DEFAULT, and on CANN 8.x aclrtMemcpy2dAsync inside the device: not on the page, and accepted",
+        ),
+    ],
+    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtMemcpy2d with ACL_MEMCPY_DEVICE_TO_DEVICE")],
+    statement: "rows are copied from host to device and back only; inside a device by aclrtMemcpy2dAsync of later releases",
+    sources: &[
+        Doc("CANN 8.x, aclrtMemcpy2dAsync, Restrictions: only HOST_TO_DEVICE and DEVICE_TO_HOST"),
+        Doc("present pages: aclrtMemcpy2d the same two; aclrtMemcpy2dAsync also DEVICE_TO_DEVICE on 950, A3 and A2"),
+        Runtime("api_error.cc:3022: aclrtMemcpy2d inside the device is 207000; ACL_MEMCPY_DEFAULT is taken"),
+    ],
+    fix: "name the direction; inside a device copy row by row, or by aclrtMemcpy2dAsync",
+    check: pitch_kind,
+    cases: &[
+        Case::bad(aclrtMemcpy2d, "inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3]),
+        Case::bad(
+            aclrtMemcpy2dAsync,
+            "by the addresses: accepted, not documented",
+            &[DEVICE, 64, PINNED, 64, 64, 2, 4, STREAM],
+        ),
+        Case::good(aclrtMemcpy2dAsync, "inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM]),
+    ],
+    implies: &[("PITCH-PLACE", "both sides are then on the device, which aclrtMemcpy2d does not take either")],
+};
+
+fn pitch_kind(s: &Subject) -> Verdict {
+    match pitch_kind_refused(s) {
+        Verdict::Holds => {
+            let is_old = s.world.cann.is_some_and(|release| release < Version::V9_0);
+            let is_off_the_page = match s.kind() {
+                Some(DEFAULT) => true,
+                Some(DEVICE_TO_DEVICE) => is_old,
+                _ => false,
+            };
+            Verdict::broken_if(is_off_the_page, s.finding(Role::Kind, Severity::Violation))
+        }
+        verdict => verdict,
+    }
+}
+
+/// Whether the function refuses the kind.
+pub fn pitch_kind_refused(s: &Subject) -> Verdict {
+    let is_refused = s.function == aclrtMemcpy2d && s.kind() == Some(DEVICE_TO_DEVICE);
+    Verdict::broken_if(is_refused, s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT))
+}
+
+/// PITCH-PLACE
+pub static PITCH_PLACE: Rule = Rule {
+    number: 27,
+    id: "PITCH-PLACE",
+    functions: PITCHED,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
+    statement: "the places must come to a direction that the function has: between host and device, and inside a device for aclrtMemcpy2dAsync",
+    sources: &[
+        Runtime(
+            "api_error.cc:3036 (aclrtMemcpy2d), :3072 (aclrtMemcpy2dAsync): tested after the kind was corrected by the places",
+        ),
+        Observed("DEFAULT with both sides on the host is 107000"),
+    ],
+    fix: "copy rows inside the host with memcpy; name the direction where memory is managed",
+    check: pitch_place,
+    cases: &[
+        Case::bad(aclrtMemcpy2d, "both sides pinned", &[PINNED, 64, PINNED + 4096, 64, 64, 2, 1]),
+        Case::bad(aclrtMemcpy2dAsync, "both sides pinned", &[PINNED, 64, PINNED + 4096, 64, 64, 2, 2, STREAM]),
+        Case::good(aclrtMemcpy2d, "managed memory, and a direction", &[MANAGED, 64, PINNED, 64, 64, 2, 1]),
+    ],
+    implies: &[],
+};
+
+fn pitch_place(s: &Subject) -> Verdict {
+    match s.direction() {
+        // A kind that rows do not have is KIND-FUNCTION's.
+        _ if !s.kind().is_some_and(|kind| (HOST_TO_DEVICE..=DEFAULT).contains(&kind)) => Verdict::Holds,
+        Direction::Unknown => Verdict::Unknown,
+        Direction::Misfit => Verdict::Holds,
+        Direction::Settled { kind, .. } => {
+            let is_taken = match kind {
+                HOST_TO_DEVICE | DEVICE_TO_HOST => true,
+                DEVICE_TO_DEVICE => s.function == aclrtMemcpy2dAsync,
+                _ => false,
+            };
+            Verdict::broken_if(!is_taken, s.refusal(Role::Kind, ACL_ERROR_RT_PARAM_INVALID))
+        }
+    }
+}
+
+/// PITCH-PRODUCT
+pub static PITCH_PRODUCT: Rule = Rule {
+    number: 28,
+    id: "PITCH-PRODUCT",
+    functions: &[aclrtMemcpy2dAsync],
+    scope: Scope { products: &["Ascend310P", "Ascend310B", "Ascend910"], ..Scope::ALL },
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always")],
+    statement: "rows inside the device are copied on Ascend 950, Atlas A3 and Atlas A2 only",
+    sources: &[Doc("aclrtMemcpy2dAsync, kind: DEVICE_TO_DEVICE on 950, A3 and A2"), Runtime("f2281586c")],
+    fix: "copy row by row with aclrtMemcpyAsync",
+    check: pitch_product,
+    cases: &[
+        Case::bad(aclrtMemcpy2dAsync, "inside an Ascend310P3", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM])
+            .within(Scene { soc: Some("Ascend310P3"), ..Scene::PLAIN }),
+        Case::good(aclrtMemcpy2dAsync, "inside an Ascend910B1", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM]),
+    ],
+    implies: &[],
+};
+
+fn pitch_product(s: &Subject) -> Verdict {
+    match (s.direction(), s.world.product) {
+        (Direction::Settled { kind: DEVICE_TO_DEVICE, .. }, Some(product)) => {
+            let finding = s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+            Verdict::broken_if(!product.has_rows_on_device, finding)
+        }
+        (Direction::Settled { kind: DEVICE_TO_DEVICE, .. }, None) | (Direction::Unknown, _) => Verdict::Unknown,
+        _ => Verdict::Holds,
+    }
+}
+
+/// PITCH-ROOT-COMPLEX
+pub static PITCH_ROOT_COMPLEX: Rule = Rule {
+    number: 29,
+    id: "PITCH-ROOT-COMPLEX",
+    functions: PITCHED,
+    scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always: the driver on the board has no halMemcpy2D")],
+    statement: "rows are not copied in the Ascend RC form, nor where the device's control CPU is open",
+    sources: &[
+        Doc("aclrtMemcpy2dAsync, Restrictions: not supported in the Ascend RC form"),
+        Runtime("api_impl.cc: a driver without halMemcpy2D is 207000"),
+    ],
+    fix: "copy row by row with aclrtMemcpy",
+    check: pitch_root_complex,
+    cases: &[
+        Case::bad(aclrtMemcpy2d, "on the board", &[DEVICE, 64, PINNED, 64, 64, 2, 1]).within(ON_BOARD),
+        Case::good(aclrtMemcpy, "row by row", &[DEVICE, 64, PINNED, 64, 1]).within(ON_BOARD),
+    ],
+    implies: &[],
+};
+
+const ON_BOARD: Scene = Scene { soc: Some("Ascend310B1"), form: Some(Form::RootComplex), ..Scene::PLAIN };
+
+fn pitch_root_complex(s: &Subject) -> Verdict {
+    match s.world.form {
+        Some(Form::RootComplex) => Verdict::Broken(s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)),
+        Some(Form::EndPoint) => Verdict::Holds,
+        None => Verdict::Unknown,
+    }
+}

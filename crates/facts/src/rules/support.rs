@@ -1,0 +1,216 @@
+//! Rules of the functions themselves: which product and release has them, and which are on their way in or out.
+
+use super::batch::{ONE, THREE, THREE_ASYNC};
+use super::role::Role;
+use crate::call::Form;
+use crate::case::{self, ARRAY, Case, DEVICE, LARGE, PINNED, STREAM, Scene};
+use crate::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
+use crate::functions::Function::{self, *};
+use crate::product::Version;
+use crate::rule::Source::{Doc, Header, Observed, Runtime};
+use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+
+/// DEPRECATED
+pub static DEPRECATED: Rule = Rule {
+    number: 59,
+    id: "DEPRECATED",
+    functions: &[aclrtMemcpyAsyncWithCondition],
+    scope: Scope::ALL,
+    severity: Severity::Portability,
+    grades: &[],
+    codes: &[],
+    statement: "the function is deprecated and may go in a later release",
+    sources: &[
+        Header("acl_rt.h:2393: deprecated"),
+        Runtime("with a present driver it does the same as aclrtMemcpyAsync"),
+    ],
+    fix: "call aclrtMemcpyAsync",
+    check: deprecated,
+    cases: &[
+        Case::bad(aclrtMemcpyAsyncWithCondition, "the old function", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
+        Case::good(aclrtMemcpyAsync, "the present one", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
+    ],
+    implies: &[],
+};
+
+fn deprecated(s: &Subject) -> Verdict {
+    let is_old = s.function == aclrtMemcpyAsyncWithCondition;
+    Verdict::broken_if(is_old, s.finding(Role::Dst, Severity::Portability))
+}
+
+/// EXPERIMENTAL
+pub static EXPERIMENTAL: Rule = Rule {
+    number: 60,
+    id: "EXPERIMENTAL",
+    functions: &[aclrtMemcpyBatchAsync],
+    scope: Scope { before: Some(Version::V9_0), ..Scope::ALL },
+    severity: Severity::Portability,
+    grades: &[],
+    codes: &[],
+    statement: "the function is for trial use, may change in later releases, and is not for commercial products",
+    sources: &[
+        Doc(
+            "CANN 8.x, aclrtMemcpyBatchAsync: for trial use, may be changed in later versions, not available in commercial products",
+        ),
+        Doc("the present page says nothing of it"),
+    ],
+    fix: "keep a way without it, for example one aclrtMemcpyAsync an item",
+    check: experimental,
+    cases: &[
+        Case::bad(aclrtMemcpyBatchAsync, "on CANN 8.5", THREE_ASYNC)
+            .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..THREE }),
+        Case::good(aclrtMemcpyBatchAsync, "on CANN 9.1", THREE_ASYNC).within(THREE),
+    ],
+    implies: &[],
+};
+
+fn experimental(s: &Subject) -> Verdict {
+    match s.world.cann {
+        Some(release) => {
+            let is_trial = s.function == aclrtMemcpyBatchAsync && release < Version::V9_0;
+            Verdict::broken_if(is_trial, s.finding(Role::Dst, Severity::Portability))
+        }
+        None => Verdict::Unknown,
+    }
+}
+
+const BOUND: &[Function] = &[
+    aclrtMemcpyBatch,
+    aclrtMemcpyBatchV2,
+    aclrtMemcpyBatchAsync,
+    aclrtMemcpyBatchAsyncV2,
+    aclrtMemcpyAsyncWithOffset,
+    aclrtMemcpyAsyncWithDesc,
+    aclrtMemcpyFromSymbol,
+    aclrtMemcpyFromSymbolAsync,
+    aclrtMemcpyToSymbol,
+    aclrtMemcpyToSymbolAsync,
+    aclrtGetMemcpyDescSize,
+    aclrtSetMemcpyDesc,
+];
+
+/// UNSUPPORTED-PRODUCT
+pub static UNSUPPORTED_PRODUCT: Rule = Rule {
+    number: 61,
+    id: "UNSUPPORTED-PRODUCT",
+    functions: BOUND,
+    scope: Scope { products: &["Ascend310P", "Ascend310B", "Ascend910"], ..Scope::ALL },
+    severity: Severity::Error,
+    grades: &[
+        (Severity::Error, "batches, offsets and descriptors"),
+        (Severity::Violation, "device variables: the page does not list the product, and nothing checks it"),
+    ],
+    codes: &[(
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+        "batches, offsets and descriptors; failIndex of a batch is left as it is",
+    )],
+    statement: "the product must have the function: batches Ascend 950, Atlas A3 and A2; offsets these and the Atlas \
+                training series; descriptors 950, A3, A2 and Atlas 200I/500 A2; device variables 950, A3, A2 and the \
+                Atlas inference series",
+    sources: &[
+        Doc("the table of products on each page; the seed page of aclrtMemcpyBatchAsync lists A3 and A2"),
+        Runtime(
+            "api_c_memory.cc:749 (batch), api_c_standard_soc.cc:965 (offset), api_c_memory.cc:343 (descriptor); dev_info_reg.cc of each chip",
+        ),
+        Observed("failIndex is not written"),
+    ],
+    fix: "keep a way with plain copies, and take 207000 as the sign to use it",
+    check: unsupported_product,
+    cases: &[
+        Case::bad(
+            aclrtMemcpyBatch,
+            "a batch on an Ascend310P3",
+            &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY],
+        )
+        .within(Scene { soc: Some("Ascend310P3"), ..ONE }),
+        Case::bad(
+            aclrtMemcpyAsyncWithOffset,
+            "an offset on an Ascend310B1",
+            &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM],
+        )
+        .within(Scene { soc: Some("Ascend310B1"), ..Scene::PLAIN }),
+        Case::bad(
+            aclrtMemcpyFromSymbol,
+            "a variable on an Ascend910A: not listed",
+            &[PINNED, 64, case::SYMBOL, 64, 0, 2],
+        )
+        .within(Scene { soc: Some("Ascend910A"), ..Scene::PLAIN }),
+        Case::good(
+            aclrtMemcpyAsyncWithOffset,
+            "an offset on an Ascend910A",
+            &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM],
+        )
+        .within(Scene { soc: Some("Ascend910A"), ..Scene::PLAIN }),
+    ],
+    implies: &[],
+};
+
+/// Whether the product has the function by the documents, and whether the runtime refuses it where it has not.
+fn support(s: &Subject) -> Option<(bool, bool)> {
+    let product = s.world.product?;
+    Some(match s.call.form {
+        Form::Batch(_) => (product.has_batch, true),
+        Form::Indirect { .. } => (product.has_offset, true),
+        Form::Described { .. } | Form::DescSize { .. } | Form::SetDesc { .. } => (product.has_descriptor, true),
+        Form::FromSymbol { .. } | Form::ToSymbol { .. } => (product.has_symbols, false),
+        _ => (true, true),
+    })
+}
+
+fn unsupported_product(s: &Subject) -> Verdict {
+    // The kind is in every form but the batch, and says the least about a call.
+    let role = if s.batch().is_some() { Role::Dst } else { Role::Kind };
+    match support(s) {
+        None => Verdict::Unknown,
+        Some((true, _)) => Verdict::Holds,
+        Some((false, true)) => Verdict::Broken(s.refusal(role, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)),
+        Some((false, false)) => Verdict::Broken(s.finding(role, Severity::Violation)),
+    }
+}
+
+/// UNSUPPORTED-RELEASE
+pub static UNSUPPORTED_RELEASE: Rule = Rule {
+    number: 62,
+    id: "UNSUPPORTED-RELEASE",
+    functions: &[
+        aclrtMemcpyBatchV2,
+        aclrtMemcpyBatchAsyncV2,
+        aclrtMemcpyFromSymbol,
+        aclrtMemcpyFromSymbolAsync,
+        aclrtMemcpyToSymbol,
+        aclrtMemcpyToSymbolAsync,
+        aclrtMemsetD32,
+        aclrtMemsetD32Async,
+    ],
+    scope: Scope { before: Some(Version::V9_1), ..Scope::ALL },
+    severity: Severity::Violation,
+    grades: &[],
+    codes: &[],
+    statement: "the function came with CANN 9.1; a library before that does not have it",
+    sources: &[Runtime(
+        "e0e8337af (batch V2), 8df06d663 (aclrtMemsetD32), 91019d250 (symbols): in 9.1.0, not in 9.0.1",
+    )],
+    fix: "look the function up with dlsym, and keep a way without it",
+    check: unsupported_release,
+    cases: &[
+        Case::bad(aclrtMemsetD32, "on CANN 9.0", &[DEVICE, 64, 0, 16])
+            .within(Scene { cann: Some(Version::V9_0), ..Scene::PLAIN }),
+        Case::good(aclrtMemsetD32, "on CANN 9.1", &[DEVICE, 64, 0, 16]),
+    ],
+    implies: &[],
+};
+
+fn unsupported_release(s: &Subject) -> Verdict {
+    let is_new = UNSUPPORTED_RELEASE.functions.contains(&s.function);
+    match s.world.cann {
+        None => Verdict::Unknown,
+        Some(release) => {
+            let role = if matches!(s.call.form, Form::FromSymbol { .. } | Form::ToSymbol { .. }) {
+                Role::Symbol
+            } else {
+                Role::Dst
+            };
+            Verdict::broken_if(is_new && release < Version::V9_1, s.finding(role, Severity::Violation))
+        }
+    }
+}

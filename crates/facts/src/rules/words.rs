@@ -1,0 +1,111 @@
+//! Rules of setting 32-bit words.
+
+use super::group::WORDS;
+use super::role::Role;
+use crate::call::Form;
+use crate::case::{Case, DEVICE, MANAGED, PAGEABLE, PINNED, Scene};
+use crate::code::ACL_ERROR_INVALID_PARAM;
+use crate::functions::Function::*;
+use crate::rule::Source::{Doc, Runtime};
+use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::world::Place;
+
+/// WORDS-ALIGN
+pub static WORDS_ALIGN: Rule = Rule {
+    number: 53,
+    id: "WORDS-ALIGN",
+    functions: WORDS,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
+    statement: "ptr must be aligned to 4 bytes",
+    sources: &[Runtime("memory.cpp, aclrtMemsetD32; no document says so")],
+    fix: "begin at a multiple of 4, or set bytes with aclrtMemset",
+    check: words_align,
+    cases: &[
+        Case::bad(aclrtMemsetD32, "2 bytes off", &[DEVICE + 2, 64, 0, 8]),
+        Case::good(aclrtMemsetD32, "4 bytes on", &[DEVICE + 4, 64, 0, 8]),
+    ],
+    implies: &[],
+};
+
+fn words_align(s: &Subject) -> Verdict {
+    let is_off = matches!(s.call.form, Form::FillWords { dst, .. } if dst as usize % 4 != 0);
+    Verdict::broken_if(is_off, s.refusal(Role::Dst, ACL_ERROR_INVALID_PARAM))
+}
+
+/// WORDS-PLACE
+pub static WORDS_PLACE: Rule = Rule {
+    number: 54,
+    id: "WORDS-PLACE",
+    functions: WORDS,
+    scope: Scope::ALL,
+    severity: Severity::Error,
+    grades: &[],
+    codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
+    statement: "words are set in device memory or in pinned host memory only",
+    sources: &[Runtime("memory.cpp, aclrtMemsetD32: UNREGISTERED and MANAGED memory is refused")],
+    fix: "set such memory on the host, by a loop",
+    check: words_place,
+    cases: &[
+        Case::bad(aclrtMemsetD32, "malloc memory", &[PAGEABLE, 64, 0, 16]),
+        Case::bad(aclrtMemsetD32, "managed memory", &[MANAGED, 64, 0, 16]),
+        Case::good(aclrtMemsetD32, "pinned memory", &[PINNED, 64, 0, 16]),
+    ],
+    implies: &[],
+};
+
+fn words_place(s: &Subject) -> Verdict {
+    match s.dst().map(|dst| dst.region.place) {
+        Some(Place::Pageable | Place::Managed) => Verdict::Broken(s.refusal(Role::Dst, ACL_ERROR_INVALID_PARAM)),
+        Some(Place::Unknown) => Verdict::Unknown,
+        _ => Verdict::Holds,
+    }
+}
+
+/// WORDS-IGNORED
+pub static WORDS_IGNORED: Rule = Rule {
+    number: 55,
+    id: "WORDS-IGNORED",
+    functions: WORDS,
+    scope: Scope { products: &["Ascend310P", "Ascend310B", "Ascend910"], ..Scope::ALL },
+    severity: Severity::Violation,
+    grades: &[],
+    codes: &[],
+    statement: "words are set on Ascend 950, Atlas A3 and Atlas A2 only; elsewhere the function returns 0 and sets nothing in device memory",
+    sources: &[
+        Doc("aclrtMemsetD32: 950, A3 and A2"),
+        Runtime("memory.cpp:817-819, :872-874: the inner layer's 207000 is swallowed"),
+    ],
+    fix: "use aclrtMemset, or copy the words from the host",
+    check: words_ignored,
+    cases: &[
+        Case::bad(aclrtMemsetD32, "on an Ascend310P3", &[DEVICE, 64, 7, 16]).within(INFERENCE),
+        Case::good(aclrtMemsetD32, "pinned memory on an Ascend310P3", &[PINNED, 64, 7, 16]).within(INFERENCE),
+        Case::good(aclrtMemsetD32, "on an Ascend910B1", &[DEVICE, 64, 7, 16]),
+    ],
+    implies: &[],
+};
+
+const INFERENCE: Scene = Scene { soc: Some("Ascend310P3"), ..Scene::PLAIN };
+
+fn words_ignored(s: &Subject) -> Verdict {
+    match is_ignored(s) {
+        Some(is_ignored) => {
+            let has_work = s.is_nothing() == Some(false);
+            Verdict::broken_if(is_ignored && has_work, s.finding(Role::Dst, Severity::Violation))
+        }
+        None => Verdict::Unknown,
+    }
+}
+
+/// Whether the call returns 0 and sets nothing.
+pub fn is_ignored(s: &Subject) -> Option<bool> {
+    match (s.dst()?.region.place, s.world.product) {
+        (Place::Device(_), product) => Some(!product?.has_words),
+        (Place::Unknown, Some(product)) if product.has_words => Some(false),
+        (Place::Unknown, _) => None,
+        _ => Some(false),
+    }
+}
