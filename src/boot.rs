@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{libdl, names, objects, rebind, settings, target, thread};
+use crate::{check, libdl, names, objects, rebind, settings, target, thread, world};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -100,7 +100,11 @@ fn prepare() -> Standing {
     learn_own();
     RESIDENT.store(objects::resident(|_| true).count(), Ordering::Relaxed);
     // SAFETY: we are the one thread that boots.
-    unsafe { settings::read() };
+    unsafe {
+        settings::read();
+        check::read();
+    }
+    world::read();
 
     let visible = |name: &CStr| {
         // SAFETY: a pseudo handle and a C string.
@@ -109,7 +113,8 @@ fn prepare() -> Standing {
     let harness = visible(c"aclshim_harness");
     let standing = if harness != 0 && !is_own(harness) {
         Standing::Passive
-    } else if settings::settings().mode == settings::MODE_OFF || settings::settings().record == settings::RECORD_OFF {
+    } else if settings::settings().mode == settings::MODE_OFF || !(settings::settings().records() || check::is_strict())
+    {
         Standing::Off
     } else {
         Standing::Active

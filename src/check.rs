@@ -1,19 +1,210 @@
 //! What the rules say of a call before it is forwarded, and what is done about it.
 //!
-//! While nothing may be refused, only batches are judged here: their arrays are the caller's, and gone when the call has
-//! returned. All other calls are judged by whoever reads their records, which hold all that the rules look at, so a
-//! call that breaks no rule pays nothing for them.
+//! While nothing may be refused, only batches are judged here: their arrays are the caller's, and may be gone when the
+//! call has returned. All other calls are judged by whoever reads their records, which hold everything that the rules
+//! look at: a call that breaks no rule pays nothing for them.
 
 use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
-use crate::{arrays, edge, world};
+use crate::{arrays, edge, log, stack, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};
 use aclshim_facts::code::ACL_ERROR_INVALID_PARAM;
 use aclshim_facts::policy::{Action, Policy};
-use aclshim_facts::rule::{self, Prediction, Severity, Subject};
-use aclshim_facts::rules;
+use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject};
+use aclshim_facts::rules::{RULES, judge_each, predict};
 use aclshim_trace::record::{FRAMES, Finding, REFUSED};
 use aclshim_trace::slot::Note;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
+
+/// So many findings of one call are told of one by one; the bits of all are in its record.
+const MOST: usize = 4;
+
+/// What the rules say of a call.
+#[derive(Clone, Copy)]
+pub struct Judgement {
+    findings: [Option<Finding>; MOST],
+    /// One bit a rule.
+    pub bits: u128,
+    refusal: Option<Refusal>,
+    frames: Option<[u64; FRAMES]>,
+}
+
+/// What is returned in the vendor's place.
+#[derive(Clone, Copy)]
+struct Refusal {
+    rule: &'static Rule,
+    action: Action,
+    code: aclError,
+    fail_index: Option<usize>,
+}
+
+struct Shared(UnsafeCell<Policy>);
+// SAFETY: written by the one thread that boots, before `boot` says that it is done; read after that.
+unsafe impl Sync for Shared {}
+
+static POLICY: Shared = Shared(UnsafeCell::new(Policy::new(false)));
+/// Whether every call is judged before it is forwarded.
+static IS_STRICT: AtomicBool = AtomicBool::new(false);
+
+/// What the settings say; `refused` gets what makes no sense.
+pub fn policy(refused: impl FnMut(&'static [u8])) -> Policy {
+    let mut policy = Policy::new(settings().mode == MODE_ENFORCE);
+    let number = |id: &[u8]| RULES.iter().position(|rule| rule.id.as_bytes() == id);
+    policy.read(settings().rules.as_bytes(), number, refused);
+    policy
+}
+
+/// Takes over what the settings say.
+///
+/// # Safety
+/// Called once, by the thread that boots.
+pub unsafe fn read() {
+    let (settings, policy) = (settings(), policy(|_| ()));
+    IS_STRICT.store(policy.may_refuse() || settings.stack == STACK_FINDINGS, Ordering::Relaxed);
+    // SAFETY: the caller's promise.
+    unsafe { *POLICY.0.get() = policy };
+}
+
+/// Whether every call must be judged before it is forwarded, and so none may take the short way.
+pub fn is_strict() -> bool {
+    IS_STRICT.load(Ordering::Relaxed)
+}
+
+/// Judges a call that is about to be forwarded, if it is to be judged here and anything is wrong with it.
+///
+/// # Safety
+/// The arguments are the caller's: what the vendor would read of its arrays may be read.
+#[inline(always)]
+pub unsafe fn before(function: Function, call: &Call) -> Option<Judgement> {
+    if !is_strict() && !matches!(call.form, Form::Batch(_)) {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    edge::kept(|| unsafe { judge(function, call) }).flatten()
+}
+
+/// Not for the caller's frame, which lies on the stack while the vendor works.
+#[inline(never)]
+unsafe fn judge(function: Function, call: &Call) -> Option<Judgement> {
+    // SAFETY: written before anybody can be here.
+    let policy = unsafe { &*POLICY.0.get() };
+    let world = world::of(call);
+    // SAFETY: the caller's promise.
+    let subject = Subject { function, call: *call, arrays: unsafe { arrays::before(call, &world) }, world };
+    let mut judgement = Judgement { findings: [None; MOST], bits: 0, refusal: None, frames: None };
+    let mut free = judgement.findings.iter_mut();
+    judge_each(&subject, &mut |rule, finding| {
+        let action = policy.action(rule.number.into(), finding.severity);
+        if action == Action::Off {
+            return;
+        }
+        judgement.bits |= 1 << rule.number;
+        if let Some(place) = free.next() {
+            *place = Some(record(&subject, rule, &finding));
+        }
+        let is_first =
+            judgement.refusal.is_none_or(|refusal| refusal.action == Action::Refuse && action == Action::Abort);
+        if matches!(action, Action::Refuse | Action::Abort) && is_first {
+            let code = if finding.severity == Severity::Error { finding.code } else { ACL_ERROR_INVALID_PARAM };
+            judgement.refusal = Some(Refusal { rule, action, code, fail_index: finding.fail_index });
+        }
+    });
+    if judgement.bits == 0 {
+        return None;
+    }
+    // What the vendor would come to first.
+    if let (Some(refusal), Prediction::Refused { rule, code, fail_index }) = (&mut judgement.refusal, predict(&subject))
+        && refusal.action == Action::Refuse
+        && policy.action(rule, Severity::Error) == Action::Refuse
+        && let Some(rule) = RULES.get(rule)
+    {
+        *refusal = Refusal { rule, code, fail_index, ..*refusal };
+    }
+    if settings().stack == STACK_FINDINGS {
+        judgement.frames = stack::frames();
+    }
+    Some(judgement)
+}
+
+/// A finding as it is recorded, with what stands in the arrays: nobody can look there later.
+fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> Finding {
+    let values = finding.index.and_then(|index| entry(&subject.arrays, finding.argument, index)).unwrap_or_default();
+    Finding {
+        rule: rule.number,
+        argument: finding.argument,
+        severity: finding.severity as u8,
+        index: finding.index.map(|index| index as u64),
+        values,
+        code: finding.code,
+    }
+}
+
+/// What stands in an array of a batch, which is the argument at that position, and what it is measured against.
+fn entry(arrays: &Arrays<'_>, argument: u8, index: usize) -> Option<[u64; 2]> {
+    let at = |array: Option<&[usize]>, index: usize| Some(*array?.get(index)? as u64);
+    match argument {
+        1 | 3 => Some([at(arrays.sizes, index)?, at(arrays.dst_maxs, index)?]),
+        5 => {
+            let attribute = arrays.attrs?.get(index)?;
+            Some([attribute.dstLoc.type_ as u64, attribute.srcLoc.type_ as u64])
+        }
+        6 => Some([
+            at(arrays.attr_indexes, index)?,
+            index.checked_sub(1).and_then(|before| at(arrays.attr_indexes, before))?,
+        ]),
+        _ => None,
+    }
+}
+
+impl Judgement {
+    fn told(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().flatten()
+    }
+
+    /// How many notes it takes to tell.
+    pub fn notes(&self) -> u64 {
+        self.told().count() as u64 + u64::from(self.frames.is_some())
+    }
+
+    /// Tells it about the call with the number `of`: hands each note to `note`, from 0 on.
+    pub fn tell(&self, of: u64, mut note: impl FnMut(u64, Note, &[u64])) {
+        let mut nth = 0;
+        for finding in self.told() {
+            note(nth, Note::Finding, &finding.words(of));
+            nth += 1;
+        }
+        if let Some(frames) = self.frames {
+            let mut words = [of; 1 + FRAMES];
+            words[1..].copy_from_slice(&frames);
+            note(nth, Note::Stack, &words);
+        }
+    }
+
+    /// The flags of the call's record.
+    pub fn flags(&self) -> u16 {
+        if self.refusal.is_some() { REFUSED } else { 0 }
+    }
+
+    /// What to return in the vendor's place, if the call is refused; what the vendor would have written to `failIndex`
+    /// stands there then. A rule that is to end the program does so here.
+    ///
+    /// # Safety
+    /// The judgement is of this call, whose arguments are the caller's.
+    pub unsafe fn refuse(&self, function: Function, call: &Call) -> Option<aclError> {
+        let Refusal { rule, action, code, fail_index } = self.refusal?;
+        if action == Action::Abort {
+            log::last_words(function.row().name, rule.id, rule.statement, rule.fix);
+            // SAFETY: ends the program, as was asked for.
+            unsafe { libc::abort() };
+        }
+        if let (Form::Batch(batch), Some(index)) = (&call.form, fail_index)
+            && let Some(place) = batch.fail_index.filter(|place| !place.is_null())
+        {
+            // SAFETY: the caller's promise, as the vendor takes it.
+            unsafe { place.write_unaligned(index) };
+        }
+        Some(code)
+    }
+}

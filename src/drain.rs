@@ -84,6 +84,11 @@ pub fn may_run() -> bool {
         || process::process().is_some_and(|process| process.drain.state.load(Ordering::Relaxed) != NEVER)
 }
 
+/// Whether a thread of ours drains this process, or is going to.
+pub fn is_inside() -> bool {
+    settings().drain < DRAIN_OUTSIDE && settings().records() && may_run()
+}
+
 /// Whether starting it was put off.
 fn is_put_off(process: &Process) -> bool {
     let desk = &process.drain;
@@ -254,7 +259,7 @@ impl inside::Host for Host {
     }
 
     fn ask_library(&self) {
-        self.0.header().inspect(|header| identity::ask_library(header));
+        identity::ask_library(self.0.header());
     }
 
     fn wait(&self, asked: u32, ns: u64) {

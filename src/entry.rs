@@ -13,13 +13,14 @@
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
-use crate::check;
 use crate::names::COUNT;
 use crate::record::{Frame, Short, Words, stack};
 use crate::target::{self, Gate, Gates, PRIVATE};
+use crate::{check, identity};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
+use aclshim_facts::code::ACL_SUCCESS;
 use core::arch::{asm, naked_asm};
 use core::ffi::c_void;
 
@@ -165,6 +166,9 @@ macro_rules! entries {
                         };
                         // SAFETY: it has just returned.
                         unsafe { frame.end_long(code, &call) };
+                        if code == ACL_SUCCESS {
+                            identity::accepted(&call);
+                        }
                         code
                     }
                 )*

@@ -4,12 +4,15 @@
 
 use crate::settings::settings;
 use crate::vendor::{self, Answer};
+use crate::world;
+use crate::{drain, edge, process};
 use aclshim_facts::FUNCTIONS;
+use aclshim_facts::call::{Amount, Call};
 use aclshim_trace::layout::{Header, NAME};
 use aclshim_trace::text::Text;
 use core::ffi::CStr;
 use core::fmt;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes text into a field and leaves a NUL behind it; what does not fit is cut off.
 struct Field<'a> {
@@ -93,28 +96,49 @@ fn about_library(header: &mut Header) {
     }
 }
 
-/// Completes a header that others can see already with what the real library tells of itself.
-pub fn ask_library(header: &Header) {
+/// Whether the real library has been asked who it is.
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a host's thread is to ask: where no thread of ours does.
+pub fn is_wanted() -> bool {
+    !IS_ASKED.load(Ordering::Relaxed) && !drain::is_inside()
+}
+
+/// The vendor has accepted a call: after the first that moved anything it can say who it is.
+#[cold]
+#[inline(never)]
+pub fn accepted(call: &Call) {
+    let moves = !matches!(call.amount(), Amount::Bytes(0));
+    if moves && is_wanted() && !IS_ASKED.swap(true, Ordering::Relaxed) {
+        edge::undisturbed(|| ask_library(process::process().and_then(|process| process.header())));
+    }
+}
+
+/// Has the real library say who it is, and completes a header that others can see already with that.
+pub fn ask_library(header: Option<&Header>) {
+    IS_ASKED.store(true, Ordering::Relaxed);
     vendor::ask(|answer| {
+        match answer {
+            Answer::Product(text) => world::tell_product(text.to_bytes()),
+            Answer::Version(text) => world::tell_cann(text.to_bytes()),
+            Answer::RunMode(mode) => world::tell_form(form(mode)),
+        }
+        let Some(header) = header else { return };
         let (field, text): (&[u8], _) = match answer {
             Answer::Product(text) => (&header.product, text),
             Answer::Version(text) => (&header.cann, text),
-            Answer::RunMode(mode) => {
-                // ACL_DEVICE is 0, ACL_HOST is 1.
-                let form = if mode == 0 { 2 } else { 1 };
-                world::set_form(form);
-                return header.form.store(form, Ordering::Relaxed);
-            }
+            Answer::RunMode(mode) => return header.form.store(form(mode), Ordering::Relaxed),
         };
-        match answer {
-            Answer::Product(_) => world::set_product(text.to_bytes()),
-            _ => world::set_cann(text.to_bytes()),
-        }
         let length = text.to_bytes().len().min(field.len() - 1);
         // SAFETY: within the field, in a mapping that may be written; the NUL behind it is there already. Who reads
         // it meanwhile reads a part of the text.
         unsafe { core::ptr::copy_nonoverlapping(text.as_ptr().cast(), field.as_ptr().cast_mut(), length) };
     });
+}
+
+/// As the header names it: `ACL_DEVICE` is 0, `ACL_HOST` is 1.
+fn form(run_mode: i32) -> u32 {
+    if run_mode == 0 { 2 } else { 1 }
 }
 
 /// The beginning of a small file.

@@ -40,6 +40,7 @@ mod rebind;
 mod record;
 mod scope;
 mod settings;
+mod stack;
 mod target;
 mod thread;
 mod vendor;

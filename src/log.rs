@@ -25,6 +25,8 @@ pub enum Event {
     NotRecorded,
     /// No thread could be started, or it ended early: records stay in the ring.
     NotDraining,
+    /// A rule has ended the program.
+    Aborted,
     /// A lookup was answered with the vendor's own function because all private entries are taken.
     Bypassed,
 }
@@ -52,6 +54,7 @@ impl Event {
             Event::NotRecording => "not-recording",
             Event::NotRecorded => "not-recorded",
             Event::NotDraining => "not-draining",
+            Event::Aborted => "aborted",
             Event::Bypassed => "bypassed",
         }
     }
@@ -65,8 +68,8 @@ struct Desk {
 }
 
 struct Papers {
-    message: Text<240>,
-    line: Text<2048>,
+    message: Text<480>,
+    line: Text<3584>,
     path: Text<1024>,
 }
 
@@ -129,6 +132,21 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
     });
 }
 
+/// The last words of a program that a rule ends: to its standard error, because it was asked for, and to the log.
+pub fn last_words(function: &str, rule: &str, statement: &str, fix: &str) {
+    let said =
+        format_args!("{function} breaks {rule}: {statement}. {fix}. The program is ended, as ACLSHIM_RULES says.");
+    line(Event::Aborted, rule, said);
+    with_desk(|papers, _| {
+        papers.line.clear();
+        let _ = writeln!(papers.line, "aclshim: {said}");
+        // SAFETY: a buffer of ours.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, papers.line.as_bytes().as_ptr().cast(), papers.line.as_bytes().len())
+        };
+    });
+}
+
 /// Names a setting whose value made no sense, and what holds instead.
 pub fn nonsense(setting: &Setting) {
     let name = setting.variable;
@@ -146,6 +164,14 @@ pub fn nonsense(setting: &Setting) {
         }
         Value::Path(_) | Value::Text(_) => {}
     }
+}
+
+/// Names a part of `ACLSHIM_RULES` that made no sense.
+pub fn nonsense_rule(part: &[u8]) {
+    let part = part.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let part = part.get(..64).unwrap_or(part);
+    let must = "RULE=ACTION with a rule of `aclshim rules` and off, log, warn, refuse or abort";
+    line(Event::Setting, "ACLSHIM_RULES", format_args!("ACLSHIM_RULES must hold {must}; {part:?} is not in force"));
 }
 
 fn append(path: &CStr, line: &[u8]) {

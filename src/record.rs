@@ -11,6 +11,7 @@
 
 use crate::boot::{Standing, standing};
 use crate::check::Judgement;
+use crate::settings::settings;
 use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
@@ -141,6 +142,9 @@ impl Frame {
         slots: u64,
         judgement: Option<&Judgement>,
     ) -> Self {
+        if !settings().records() {
+            return Self::none();
+        }
         let notes = judgement.map_or(0, Judgement::notes);
         let Some((place, first)) = claim(notes + slots) else { return Self::none() };
         let number = first + notes;
@@ -334,7 +338,7 @@ fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
     } else {
         look(&mut || false)
     };
-    if is_put_off {
+    if is_put_off || identity::is_wanted() {
         come_back(place);
     }
     number.unwrap_or(NONE)
@@ -378,7 +382,7 @@ fn attach() -> bool {
     };
     thread.place.set(place);
     drain::ensure(process);
-    if drain::is_still_put_off() {
+    if drain::is_still_put_off() || identity::is_wanted() {
         come_back(place);
     }
     true

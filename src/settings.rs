@@ -68,10 +68,14 @@ pub struct Settings {
     pub nonsense: [Option<&'static Setting>; SETTINGS.len()],
 }
 
+/// `enforce` among the words of [`MODE`].
+pub const MODE_ENFORCE: usize = 1;
+/// `findings` among the words of [`STACK`].
+pub const STACK_FINDINGS: usize = 1;
 /// `off` among the words of [`MODE`].
 pub const MODE_OFF: usize = 2;
 /// `off` among the words of [`RECORD`].
-pub const RECORD_OFF: usize = 3;
+const RECORD_OFF: usize = 3;
 /// `outside` among the words of [`DRAIN`]; from there on no thread of ours is started.
 pub const DRAIN_OUTSIDE: usize = 2;
 /// `fix` among the words of [`DEEPBIND`].
@@ -208,6 +212,11 @@ fn variable(setting: &Setting) -> Option<&'static [u8]> {
 }
 
 impl Settings {
+    /// Whether calls are recorded.
+    pub fn records(&self) -> bool {
+        self.record != RECORD_OFF
+    }
+
     /// Slots of a ring.
     pub fn slots(&self) -> u32 {
         1 << (self.ring_size / 64).ilog2()

@@ -9,7 +9,7 @@ use crate::entry::{ENTRIES, GATES};
 use crate::log::{self, Event, Once};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{environment, settings};
-use crate::{edge, libdl, objects, thread, vendor};
+use crate::{check, edge, libdl, objects, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
@@ -31,7 +31,8 @@ pub struct Gate {
     via: AtomicPtr<()>,
     /// The real function, or 0.
     target: AtomicUsize,
-    /// Not 0 while a call must not take the short way: the target is not known, or the clock is a slow one.
+    /// Not 0 while a call must not take the short way: the target is not known, the clock is a slow one, or
+    /// every call is judged first.
     detour: AtomicUsize,
     /// Where a thread's block lies, from its thread pointer: here, because the loader's own place for it would be
     /// one more cache line.
@@ -86,7 +87,7 @@ impl Gate {
         let Some(target) = self.known() else { return };
         match glance() {
             Standing::Off | Standing::Passive => self.via.store(target as *mut (), Ordering::Release),
-            _ if clock::choose() == Clock::Counter => {
+            _ if clock::choose() == Clock::Counter && !check::is_strict() => {
                 self.thread.store(thread::offset(), Ordering::Relaxed);
                 self.detour.store(0, Ordering::Release);
             }

@@ -23,8 +23,29 @@ pub fn read() {
     set_form(settings.form as u32);
 }
 
+/// A SoC name that the real library tells; a setting comes first.
+pub fn tell_product(soc: &[u8]) {
+    if settings().soc.as_bytes().is_empty() {
+        set_product(soc);
+    }
+}
+
+/// A release that the real library tells; a setting comes first.
+pub fn tell_cann(text: &[u8]) {
+    if settings().cann.as_bytes().is_empty() {
+        set_cann(text);
+    }
+}
+
+/// A form that the real library tells; a setting comes first.
+pub fn tell_form(form: u32) {
+    if settings().form == 0 {
+        set_form(form);
+    }
+}
+
 /// A SoC name; an unknown one leaves things as they are.
-pub fn set_product(soc: &[u8]) {
+fn set_product(soc: &[u8]) {
     let product = core::str::from_utf8(soc).ok().and_then(Product::of);
     if let Some(at) = PRODUCTS.iter().position(|known| Some(known) == product) {
         PRODUCT.store(at + 1, Ordering::Relaxed);
@@ -32,14 +53,14 @@ pub fn set_product(soc: &[u8]) {
 }
 
 /// A release as text; nonsense leaves things as they are.
-pub fn set_cann(text: &[u8]) {
+fn set_cann(text: &[u8]) {
     if let Some(version) = core::str::from_utf8(text).ok().and_then(Version::parse) {
         CANN.store(u32::from(version.major) << 16 | u32::from(version.minor), Ordering::Relaxed);
     }
 }
 
 /// 1 on a host, 2 on the device's own processor; anything else leaves things as they are.
-pub fn set_form(form: u32) {
+fn set_form(form: u32) {
     if matches!(form, 1 | 2) {
         FORM.store(form, Ordering::Relaxed);
     }
