@@ -152,7 +152,7 @@ fn entry(arrays: &Arrays<'_>, argument: u8, index: usize) -> Option<[u64; 2]> {
         }
         6 => Some([
             at(arrays.attr_indexes, index)?,
-            index.checked_sub(1).and_then(|before| at(arrays.attr_indexes, before))?,
+            index.checked_sub(1).and_then(|before| at(arrays.attr_indexes, before)).unwrap_or(0),
         ]),
         _ => None,
     }

@@ -13,7 +13,7 @@ use crate::heap::Heap;
 use crate::log::{self, Event};
 use crate::process::{self, Process};
 use crate::settings::{DRAIN_OUTSIDE, settings};
-use crate::{edge, identity, thread};
+use crate::{edge, thread};
 use aclshim_collect::inside;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::reader::Ring;
@@ -55,7 +55,7 @@ pub fn ensure(process: &'static Process) {
         desk.state.store(NEVER, Ordering::Relaxed);
         return;
     }
-    if may_be_in_a_handler() && is_to_wait(desk) {
+    if edge::may_be_in_a_handler() && is_to_wait(desk) {
         return;
     }
     if desk.state.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
@@ -84,11 +84,6 @@ pub fn may_run() -> bool {
         || process::process().is_some_and(|process| process.drain.state.load(Ordering::Relaxed) != NEVER)
 }
 
-/// Whether a thread of ours drains this process, or is going to.
-pub fn is_inside() -> bool {
-    settings().drain < DRAIN_OUTSIDE && settings().records() && may_run()
-}
-
 /// Whether starting it was put off.
 fn is_put_off(process: &Process) -> bool {
     let desk = &process.drain;
@@ -100,20 +95,6 @@ pub fn is_still_put_off() -> bool {
     let Some(process) = process::process().filter(|process| is_put_off(process)) else { return false };
     edge::undisturbed(|| ensure(process));
     is_put_off(process)
-}
-
-/// Whether this thread may have been interrupted by a signal: one is held back that somebody handles.
-/// A thread is started with the allocator's help, and what was interrupted may have its lock.
-fn may_be_in_a_handler() -> bool {
-    let Some(held_back) = edge::held_back() else { return true };
-    // SAFETY: asks about signals; all zero is a valid value, which the system fills.
-    let is_handled = |signal: &libc::c_int| unsafe {
-        let mut action = core::mem::zeroed::<libc::sigaction>();
-        libc::sigismember(&held_back, *signal) == 1
-            && libc::sigaction(*signal, ptr::null(), &mut action) == 0
-            && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
-    };
-    (1..=libc::SIGRTMAX()).any(|signal| is_handled(&signal))
 }
 
 /// Starts the keeper; errno or 0.
@@ -256,10 +237,6 @@ impl inside::Host for Host {
     fn answer(&self, asked: u32) {
         self.0.drain.answered.store(asked, Ordering::Release);
         futex(&self.0.drain.answered, libc::FUTEX_WAKE, i32::MAX as u32, 0);
-    }
-
-    fn ask_library(&self) {
-        identity::ask_library(self.0.header());
     }
 
     fn wait(&self, asked: u32, ns: u64) {

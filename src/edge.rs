@@ -65,3 +65,17 @@ pub fn pause(ns: i64) {
     // SAFETY: a value of ours.
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }
+
+/// Whether this thread may have been interrupted by a signal: one is held back that somebody handles.
+/// What was interrupted may have a lock, the allocator's or the vendor's. Only within [`undisturbed`].
+pub fn may_be_in_a_handler() -> bool {
+    let Some(held_back) = held_back() else { return true };
+    // SAFETY: asks about signals; all zero is a valid value, which the system fills.
+    let is_handled = |signal: &libc::c_int| unsafe {
+        let mut action = core::mem::zeroed::<libc::sigaction>();
+        libc::sigismember(&held_back, *signal) == 1
+            && libc::sigaction(*signal, core::ptr::null(), &mut action) == 0
+            && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
+    };
+    (1..=libc::SIGRTMAX()).any(|signal| is_handled(&signal))
+}

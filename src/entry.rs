@@ -164,11 +164,12 @@ macro_rules! entries {
                             // SAFETY: the caller's promise, passed on unchanged.
                             None => unsafe { real($($arg),*) },
                         };
-                        // SAFETY: it has just returned.
-                        unsafe { frame.end_long(code, &call) };
-                        if code == ACL_SUCCESS {
+                        let now = frame.now();
+                        if code == ACL_SUCCESS && identity::is_wanted() {
                             identity::accepted(&call);
                         }
+                        // SAFETY: it has just returned.
+                        unsafe { frame.end_long(now, code, &call) };
                         code
                     }
                 )*

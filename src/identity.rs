@@ -5,7 +5,7 @@
 use crate::settings::settings;
 use crate::vendor::{self, Answer};
 use crate::world;
-use crate::{drain, edge, process};
+use crate::{edge, process};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_trace::layout::{Header, NAME};
@@ -99,24 +99,31 @@ fn about_library(header: &mut Header) {
 /// Whether the real library has been asked who it is.
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a host's thread is to ask: where no thread of ours does.
+/// Whether the real library is still to be asked who it is.
 pub fn is_wanted() -> bool {
-    !IS_ASKED.load(Ordering::Relaxed) && !drain::is_inside()
+    !IS_ASKED.load(Ordering::Relaxed)
 }
 
-/// The vendor has accepted a call: after the first that moved anything it can say who it is.
+/// The vendor has accepted a call: after the first one that moved anything, the library can say who it is. (Asked by
+/// the thread that made the call, while nobody knows yet that it has returned: whoever reads its record knows the
+/// product. A thread of ours might come to ask when the program is at its end, and parts of the library are gone.)
 #[cold]
 #[inline(never)]
 pub fn accepted(call: &Call) {
     let moves = !matches!(call.amount(), Amount::Bytes(0));
-    if moves && is_wanted() && !IS_ASKED.swap(true, Ordering::Relaxed) {
-        edge::undisturbed(|| ask_library(process::process().and_then(|process| process.header())));
+    if !moves || !is_wanted() {
+        return;
     }
+    edge::undisturbed(|| {
+        // A handler may have interrupted the library itself.
+        if !edge::may_be_in_a_handler() && !IS_ASKED.swap(true, Ordering::Relaxed) {
+            ask_library(process::process().and_then(|process| process.header()));
+        }
+    });
 }
 
 /// Has the real library say who it is, and completes a header that others can see already with that.
-pub fn ask_library(header: Option<&Header>) {
-    IS_ASKED.store(true, Ordering::Relaxed);
+fn ask_library(header: Option<&Header>) {
     vendor::ask(|answer| {
         match answer {
             Answer::Product(text) => world::tell_product(text.to_bytes()),

@@ -190,12 +190,18 @@ impl Frame {
         self.end_at(code, |place| (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
     }
 
-    /// A call that began as [`long`](Self::long) has returned `code`.
+    /// The time, for the end of a call that began as [`long`](Self::long).
+    pub fn now(&self) -> u64 {
+        // SAFETY: NULL, or pages that are never unmapped.
+        unsafe { self.place.as_ref() }.map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
+    }
+
+    /// A call that began as [`long`](Self::long) has returned `code` at [`now`](Self::now).
     ///
     /// # Safety
     /// By the vendor's function, for the arguments of `call`.
     #[inline(never)]
-    pub unsafe fn end_long(self, code: i32, call: &Call) {
+    pub unsafe fn end_long(self, now: u64, code: i32, call: &Call) {
         // SAFETY: NULL, or pages that are never unmapped.
         let place = unsafe { self.place.as_ref() }.filter(|place| place.is_open());
         // SAFETY: slots stay mapped. Passed by, and its place taken by others, the record is not ours to complete.
@@ -205,7 +211,7 @@ impl Frame {
             // SAFETY: the caller's promise; the call was recorded as a batch.
             unsafe { batch::complete(place, number, of, code) };
         }
-        self.end_at(code, |place| (ticks(place.clock.load(Ordering::Relaxed)), 1));
+        self.end_at(code, |_| (now, 1));
     }
 
     #[inline(always)]

@@ -26,8 +26,6 @@ pub trait Host {
     fn answer(&self, asked: u32);
     /// Waits until it is asked again, or so many nanoseconds.
     fn wait(&self, asked: u32, ns: u64);
-    /// Has the real library asked who it is, and the header say so: something was copied by now.
-    fn ask_library(&self);
 }
 
 /// The shortest and the longest nap between two passes. A ring of the default size holds a tenth of
@@ -56,7 +54,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let ring = |number| host.ring(number);
     let mut drain = Drain::new(header, "inside");
     let mut adoption = Adoption::new(path, header);
-    let (mut answered, mut nap, mut is_introduced) = (0, NAPS_NS[0], false);
+    let (mut answered, mut nap) = (0, NAPS_NS[0]);
     let mut looked = 0;
     loop {
         let asked = host.asked();
@@ -75,10 +73,6 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
         }
         if is_over {
             break;
-        }
-        if !is_introduced && drain.has_copied() {
-            host.ask_library();
-            is_introduced = drain.introduce(header);
         }
         // Not before the first records are written: a short program is not to wait for what others have left.
         if answered == 0 && drain.is_well() && monotonic_ns().saturating_sub(looked) >= LOOK_NS {

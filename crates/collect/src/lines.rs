@@ -119,23 +119,75 @@ lines! {
         rule: &'a str,
         /// `error`, `violation`, `perf` or `portability`.
         severity: &'a str,
+        /// What is done about it: `log`, `warn`, `refuse` or `abort`.
+        action: &'a str,
         /// The function.
         function: &'a str,
         /// The argument.
         argument: Option<&'a str>,
-        /// The item of a batch.
+        /// The item of a batch, or the entry of an array.
         index: Option<u64>,
-        /// The code that the vendor returns for it.
+        /// The code that the vendor returns for it; null if it accepts the call.
         code: Option<i64>,
+        /// What the call returned; null while it has not.
+        returned: Option<i64>,
+        /// Whether the call was refused by the rule and not forwarded.
+        refused: bool,
+        /// Another product that it is about (`ACLSHIM_AS`).
+        on: Option<&'a str>,
         /// The thread's id.
         thread: u64,
         /// The call's number on its thread.
         number: u64,
+        /// Where the call came from.
+        site: Option<Address>,
+        /// The file that this lies in.
+        module: Option<&'a str>,
+        /// From where that file begins in memory.
+        offset: Option<u64>,
+        /// Where that came from, from the inside out (`ACLSHIM_STACK`).
+        stack: Option<&'a str>,
         /// Where the vendor states the rule.
         source: &'a str,
         /// What to do.
         fix: &'a str,
         /// What is wrong, with all values.
+        message: &'a str,
+    }
+
+    /// How often a rule was broken; at the end of a process, for each that was.
+    info "findings" Findings<'a> {
+        /// The rule's id.
+        rule: &'a str,
+        /// How often it was broken.
+        found: u64,
+        /// How many of these were told one by one.
+        told: u64,
+        /// How many call sites' were not told because they are known or muted.
+        known: u64,
+    }
+
+    /// The vendor did something else with a call than the rulebook says: one of them is wrong.
+    warn "drift" Drift<'a> {
+        /// The function.
+        function: &'a str,
+        /// The rule that the vendor was expected to refuse the call for; null if it was expected to accept it.
+        rule: Option<&'a str>,
+        /// The code that was expected.
+        expected: i64,
+        /// The code that came.
+        returned: i64,
+        /// The thread's id.
+        thread: u64,
+        /// The call's number on its thread.
+        number: u64,
+        /// The arguments as words, in order.
+        arguments: &'a str,
+        /// The product, as the rulebook knows it.
+        product: Option<&'a str>,
+        /// The release of CANN.
+        cann: &'a str,
+        /// What it means.
         message: &'a str,
     }
 

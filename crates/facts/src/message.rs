@@ -217,12 +217,37 @@ fn outcome(finding: &Finding) -> String {
 
 /// A finding in words: the values, what is demanded and who says so, what the vendor does, and the fix.
 pub fn message(rule: &Rule, subject: &Subject, finding: &Finding) -> String {
+    said(rule, &values(subject, finding), finding)
+}
+
+/// The same for a finding in an array that cannot be read any more: what stood there, and what it was measured against.
+pub fn noted_message(rule: &Rule, subject: &Subject, finding: &Finding, noted: [u64; 2]) -> String {
+    let name = subject.function.row().arguments.get(finding.argument as usize).map(|argument| argument.name);
+    let entry = match (name, finding.index) {
+        (Some("sizes" | "destMaxs"), Some(index)) => {
+            format!(": sizes[{index}] = {}, destMaxs[{index}] = {}", noted[0], noted[1])
+        }
+        (Some("attrsIndexes"), Some(index)) if index > 0 => {
+            format!(": attrsIndexes[{index}] = {}, attrsIndexes[{}] = {}", noted[0], index - 1, noted[1])
+        }
+        (Some("attrsIndexes"), Some(index)) => format!(": attrsIndexes[{index}] = {}", noted[0]),
+        (Some("attrs"), Some(index)) => {
+            let place = |word: u64| location(crate::abi::aclrtMemLocation { id: 0, type_: word as i32 });
+            format!(": attrs[{index}] = {{dst {}, src {}}}", place(noted[0]), place(noted[1]))
+        }
+        _ => return message(rule, subject, finding),
+    };
+    let call = values(subject, &Finding { argument: u8::MAX, index: None, ..*finding });
+    said(rule, &format!("{call}{entry}"), finding)
+}
+
+fn said(rule: &Rule, values: &str, finding: &Finding) -> String {
     let source = rule.sources.first().map_or(String::new(), |source| format!(" [{source}]"));
     format!(
         "{} {}: {}. {}{source}. {}. Fix: {}.",
         finding.severity,
         rule.id,
-        values(subject, finding),
+        values,
         sentence(rule.statement),
         sentence(&outcome(finding)),
         rule.fix

@@ -213,8 +213,8 @@ pub static MUTE: Setting = Setting {
 pub static BASELINE: Setting = Setting {
     variable: "ACLSHIM_BASELINE",
     value: Value::Path("none"),
-    sentence: "a file of known findings, as `aclshim findings --json` prints them: those of the same rule, function and call \
-               site are counted but not told",
+    sentence: "a file of known findings, as `aclshim findings --baseline` prints them: those of the same rule, function and \
+               call site are counted but not told",
 };
 
 /// More of the call's stack.

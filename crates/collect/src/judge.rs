@@ -1,0 +1,315 @@
+//! What the rulebook says of recorded calls.
+//!
+//! Records hold all that the rules look at, so a call is judged by whoever reads it: with the product and the release
+//! that the process found out, and as its settings ask. What only the host could see, the arrays of a batch, comes as
+//! notes in front of its record.
+
+use crate::modules::{Modules, Site};
+use crate::mute::Mute;
+use aclshim_facts::Function;
+use aclshim_facts::message::{message, noted_message};
+use aclshim_facts::policy::{Action, Policy};
+use aclshim_facts::product::{Product, Version};
+use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
+use aclshim_facts::rules::{RULES, judge_each, predict};
+use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
+use aclshim_facts::world::{Form, Stream, World};
+use aclshim_trace::origin::Origin;
+use aclshim_trace::record::{self, Call, FRAMES, REFUSED};
+use std::collections::{BTreeMap, HashMap};
+
+/// So many findings of a rule and a call site are told one by one.
+const MOST: u64 = 10;
+
+/// The rulebook at work on one process.
+pub struct Judge {
+    product: Option<&'static Product>,
+    form: Option<Form>,
+    cann: Option<Version>,
+    policy: Policy,
+    /// Other products that the run is judged for, by the names that were given.
+    others: Vec<(String, &'static Product)>,
+    mute: Mute,
+    modules: Modules,
+    /// How often each rule was broken at each call site.
+    seen: HashMap<(u8, u64), u64>,
+    /// What the host has noted about calls whose records are still to come, by ring and number.
+    noted: HashMap<(u32, u64), Noted>,
+    totals: BTreeMap<&'static str, Total>,
+}
+
+/// What the host has noted about a call.
+#[derive(Default)]
+struct Noted {
+    findings: Vec<record::Finding>,
+    frames: [u64; FRAMES],
+}
+
+/// How often a rule was broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// All in all.
+    pub found: u64,
+    /// Of these, told one by one.
+    pub told: u64,
+    /// Of these, known or muted.
+    pub known: u64,
+}
+
+/// A finding that is to be told.
+#[derive(Clone)]
+pub struct Told {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// How bad it is here.
+    pub severity: Severity,
+    /// What is done about it.
+    pub action: Action,
+    /// The argument's name.
+    pub argument: Option<&'static str>,
+    /// The item or entry.
+    pub index: Option<u64>,
+    /// What the vendor returns for it; `None` if it accepts the call.
+    pub code: Option<i32>,
+    /// Another product that it is about.
+    pub on: Option<String>,
+    /// Where the call came from.
+    pub site: Option<Site>,
+    /// Where that came from, as far as it was recorded.
+    pub stack: Vec<String>,
+    /// In words.
+    pub message: String,
+}
+
+/// The rulebook and the vendor do not agree about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// The rule that the vendor was expected to refuse it for, if it was.
+    pub rule: Option<&'static str>,
+    /// What was expected.
+    pub expected: i32,
+    /// What came.
+    pub returned: i32,
+}
+
+/// The value of a setting that was in force.
+fn setting<'a>(origin: &'a Origin, setting: &Setting) -> &'a str {
+    let value = |line: &'a str| line.strip_prefix(setting.variable)?.strip_prefix('=');
+    origin.settings.lines().find_map(value).unwrap_or_default()
+}
+
+fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
+    if one.is_empty() { other } else { one }
+}
+
+impl Judge {
+    /// For the process that a header describes.
+    pub fn new(origin: &Origin) -> Self {
+        let mut policy = Policy::new(setting(origin, &MODE) == "enforce");
+        let number = |id: &[u8]| RULES.iter().position(|rule| rule.id.as_bytes() == id);
+        policy.read(setting(origin, &ACTIONS).as_bytes(), number, |_| ());
+        let others = setting(origin, &AS).split(',').map(str::trim);
+        let others = others.filter_map(|name| Some((name.to_owned(), Product::of(name)?))).collect();
+        let mut judge = Self {
+            product: None,
+            form: None,
+            cann: None,
+            policy,
+            others,
+            mute: Mute::new(setting(origin, &MUTE), setting(origin, &BASELINE)),
+            modules: Modules::default(),
+            seen: HashMap::new(),
+            noted: HashMap::new(),
+            totals: BTreeMap::new(),
+        };
+        judge.learn(origin);
+        judge
+    }
+
+    /// Takes over what the process has found out of its product by now.
+    pub fn learn(&mut self, origin: &Origin) {
+        self.product = Product::of(first_of(setting(origin, &SOC), &origin.product));
+        self.cann = Version::parse(first_of(setting(origin, &CANN), &origin.cann));
+        self.form = match (setting(origin, &FORM), origin.form) {
+            ("ep", _) | ("auto" | "", 1) => Some(Form::EndPoint),
+            ("rc", _) | ("auto" | "", 2) => Some(Form::RootComplex),
+            _ => None,
+        };
+    }
+
+    /// A product that the rulebook does not know, if that is what the process runs on.
+    pub fn unknown_product<'a>(&self, origin: &'a Origin) -> Option<&'a str> {
+        let name = first_of(setting(origin, &SOC), &origin.product);
+        (!name.is_empty() && self.product.is_none()).then_some(name)
+    }
+
+    /// The modules of the process, which call sites are named by.
+    pub fn modules(&mut self) -> &mut Modules {
+        &mut self.modules
+    }
+
+    /// How often each rule was broken.
+    pub fn totals(&self) -> &BTreeMap<&'static str, Total> {
+        &self.totals
+    }
+
+    /// A note of the host's about a call whose record follows.
+    pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding) {
+        self.noted.entry((ring, of)).or_default().findings.push(finding);
+    }
+
+    /// More of the stack of a call whose record follows.
+    pub fn stack(&mut self, ring: u32, of: u64, frames: [u64; FRAMES]) {
+        self.noted.entry((ring, of)).or_default().frames = frames;
+    }
+
+    /// The call as the rules look at it.
+    pub fn subject(&self, function: Function, call: &Call) -> Subject<'static> {
+        let decoded = function.call(&call.arguments);
+        let is_default = decoded.stream.is_some_and(|stream| stream.is_null());
+        Subject {
+            function,
+            call: decoded,
+            arrays: Arrays::default(),
+            world: World {
+                product: self.product,
+                form: self.form,
+                cann: self.cann,
+                stream: if is_default { Stream::Default } else { Stream::Unknown },
+                ..World::UNKNOWN
+            },
+        }
+    }
+
+    /// Judges a call, and hands what is to be told of it to `tell`.
+    pub fn call(&mut self, ring: u32, function: Function, call: &Call, mut tell: impl FnMut(Told)) {
+        let noted = self.noted.remove(&(ring, call.number)).unwrap_or_default();
+        let subject = self.subject(function, call);
+        for finding in &noted.findings {
+            let Some(rule) = RULES.get(usize::from(finding.rule)) else { continue };
+            self.found(rule, function, of_note(finding), call, &noted.frames, None, &mut tell, |finding_of| {
+                noted_message(rule, &subject, finding_of, finding.values)
+            });
+        }
+        let mut found: Vec<(&'static Rule, Finding)> = Vec::new();
+        judge_each(&subject, &mut |rule, finding| found.push((rule, finding)));
+        found.retain(|(rule, _)| !noted.findings.iter().any(|noted| noted.rule == rule.number));
+        for (rule, finding) in &found {
+            self.found(rule, function, *finding, call, &noted.frames, None, &mut tell, |finding| {
+                message(rule, &subject, finding)
+            });
+        }
+        for at in 0..self.others.len() {
+            self.on_another(at, &subject, call, &noted, &found, &mut tell);
+        }
+    }
+
+    /// What would be refused on another product, and is not here.
+    fn on_another(
+        &mut self,
+        at: usize,
+        subject: &Subject<'_>,
+        call: &Call,
+        noted: &Noted,
+        found: &[(&'static Rule, Finding)],
+        tell: &mut impl FnMut(Told),
+    ) {
+        let (name, product) = self.others[at].clone();
+        let there = Subject { world: World { product: Some(product), ..subject.world }, ..*subject };
+        let mut refusals = Vec::new();
+        judge_each(&there, &mut |rule, finding| {
+            let is_known = found.iter().any(|(here, of)| here.number == rule.number && of.severity == Severity::Error);
+            if finding.severity == Severity::Error && !is_known {
+                refusals.push((rule, finding));
+            }
+        });
+        for (rule, finding) in refusals {
+            let here = Finding { severity: Severity::Portability, ..finding };
+            self.found(rule, subject.function, here, call, &noted.frames, Some(&name), tell, |_| {
+                format!("would be refused on {name}: {}", message(rule, &there, &finding))
+            });
+        }
+    }
+
+    /// Counts a finding, and tells it if it is one of the first of its rule and call site.
+    #[allow(clippy::too_many_arguments)] // one finding with all that belongs to it
+    fn found(
+        &mut self,
+        rule: &'static Rule,
+        function: Function,
+        finding: Finding,
+        call: &Call,
+        frames: &[u64; FRAMES],
+        on: Option<&str>,
+        tell: &mut impl FnMut(Told),
+        message: impl FnOnce(&Finding) -> String,
+    ) {
+        let action = self.policy.action(rule.number.into(), finding.severity);
+        if action == Action::Off {
+            return;
+        }
+        let count = self.seen.entry((rule.number, call.site)).or_default();
+        *count += 1;
+        let count = *count;
+        let total = self.totals.entry(rule.id).or_default();
+        total.found += 1;
+        let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
+        if count > most {
+            return;
+        }
+        let site = self.modules.site(call.site);
+        if self.mute.is_known(rule.id, function, site.as_ref()) {
+            total.known += 1;
+            return;
+        }
+        total.told += 1;
+        let mut text = message(&finding);
+        if count == most {
+            text.push_str(" This rule is not told again for this call site, only counted.");
+        }
+        let arguments = function.row().arguments;
+        let name =
+            |frame: &u64| self.modules.site(*frame).map_or_else(|| format!("{frame:#x}"), |site| site.to_string());
+        tell(Told {
+            rule,
+            severity: finding.severity,
+            action,
+            argument: arguments.get(usize::from(finding.argument)).map(|argument| argument.name),
+            index: finding.index.map(|index| index as u64),
+            code: (finding.code != 0).then_some(finding.code),
+            on: on.map(str::to_owned),
+            site,
+            stack: frames.iter().filter(|frame| **frame != 0).map(name).collect(),
+            message: text,
+        });
+    }
+
+    /// Whether the vendor did something else with a call than the rulebook says.
+    pub fn drift(&self, function: Function, call: &Call) -> Option<Drift> {
+        let returned = call.end.filter(|_| call.flags & REFUSED == 0)?.code;
+        match predict(&self.subject(function, call)) {
+            Prediction::Refused { rule, code, .. } if code != returned => {
+                Some(Drift { rule: RULES.get(rule).map(|rule| rule.id), expected: code, returned })
+            }
+            Prediction::Accepted if returned != 0 => Some(Drift { rule: None, expected: 0, returned }),
+            _ => None,
+        }
+    }
+}
+
+/// A finding as the host has noted it.
+fn of_note(noted: &record::Finding) -> Finding {
+    let severities = [Severity::Portability, Severity::Perf, Severity::Violation, Severity::Error];
+    Finding {
+        argument: noted.argument,
+        index: noted.index.map(|index| index as usize),
+        severity: severities.get(usize::from(noted.severity)).copied().unwrap_or(Severity::Violation),
+        code: noted.code,
+        fail_index: None,
+    }
+}
+
+/// What holds for a call site, not for a call: said more often it would drown the rest.
+fn is_said_once(rule: &Rule, severity: Severity) -> bool {
+    severity <= Severity::Perf || rule.id == "ALIGN-64"
+}

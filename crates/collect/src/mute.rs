@@ -1,0 +1,96 @@
+//! Findings that are known already, and are counted but not told (`ACLSHIM_MUTE`, `ACLSHIM_BASELINE`).
+
+use crate::modules::Site;
+use aclshim_facts::Function;
+use std::collections::HashSet;
+use std::fs;
+
+/// What is not told.
+#[derive(Clone, Debug, Default)]
+pub struct Mute {
+    patterns: Vec<Pattern>,
+    /// As the lines of a baseline: rule, function and call site.
+    known: HashSet<String>,
+}
+
+/// `RULE`, `RULE@MODULE` or `RULE@MODULE+0xOFFSET`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pattern {
+    rule: String,
+    module: Option<String>,
+    offset: Option<u64>,
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Option<Self> {
+        let (rule, place) = text.split_once('@').map_or((text, None), |(rule, place)| (rule, Some(place)));
+        let (module, offset) = match place.and_then(|place| place.rsplit_once("+0x")) {
+            Some((module, offset)) => (Some(module), Some(u64::from_str_radix(offset, 16).ok()?)),
+            None => (place, None),
+        };
+        Some(Self { rule: rule.into(), module: module.map(str::to_owned), offset }).filter(|it| !it.rule.is_empty())
+    }
+
+    fn fits(&self, rule: &str, site: Option<&Site>) -> bool {
+        let fits_module = self.module.as_ref().is_none_or(|module| site.is_some_and(|site| site.module == *module));
+        let fits_offset = self.offset.is_none_or(|offset| site.is_some_and(|site| site.offset == offset));
+        (self.rule == "*" || self.rule == rule) && fits_module && fits_offset
+    }
+}
+
+impl Mute {
+    /// A list of patterns, and the path of a baseline, which may be empty.
+    pub fn new(list: &str, baseline: &str) -> Self {
+        let lines = fs::read_to_string(baseline).unwrap_or_default();
+        Self {
+            patterns: list.split(',').map(str::trim).filter_map(Pattern::parse).collect(),
+            known: lines.lines().map(|line| line.trim().to_owned()).collect(),
+        }
+    }
+
+    /// Whether a finding is known.
+    pub fn is_known(&self, rule: &str, function: Function, site: Option<&Site>) -> bool {
+        self.patterns.iter().any(|pattern| pattern.fits(rule, site))
+            || (!self.known.is_empty() && self.known.contains(&line(rule, function, site)))
+    }
+}
+
+/// A finding as a line of a baseline.
+pub fn line(rule: &str, function: Function, site: Option<&Site>) -> String {
+    let site = site.map_or_else(|| "?".into(), Site::to_string);
+    format!("{rule} {} {site}", function.row().name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(module: &str, offset: u64) -> Site {
+        Site { module: module.into(), offset }
+    }
+
+    #[test]
+    fn a_pattern_mutes_a_rule_a_module_or_one_call_site() {
+        let mute = Mute::new("ONE, TWO@libx.so,THREE@liby.so+0x10,*@libz.so,@,FOUR@a+0xg", "");
+        let is_known = |rule, at: Option<Site>| mute.is_known(rule, Function::aclrtMemcpy, at.as_ref());
+        assert!(is_known("ONE", None) && is_known("ONE", Some(site("any", 1))));
+        assert!(is_known("TWO", Some(site("libx.so", 7))) && !is_known("TWO", Some(site("liby.so", 7))));
+        assert!(!is_known("TWO", None), "nobody knows where it was");
+        assert!(is_known("THREE", Some(site("liby.so", 16))) && !is_known("THREE", Some(site("liby.so", 17))));
+        assert!(is_known("FIVE", Some(site("libz.so", 0))) && !is_known("FIVE", Some(site("liba.so", 0))));
+        assert!(!is_known("FOUR", Some(site("a", 0))));
+    }
+
+    #[test]
+    fn what_a_baseline_lists_is_known_at_that_call_site_only() {
+        let folder = crate::scratch::Scratch::new("mute");
+        let path = folder.path().join("baseline.txt");
+        let known = line("ONE", Function::aclrtMemcpy, Some(&site("host", 16)));
+        fs::write(&path, format!("# known\n{known}\n")).unwrap();
+        let mute = Mute::new("", path.to_str().unwrap());
+        assert!(mute.is_known("ONE", Function::aclrtMemcpy, Some(&site("host", 16))));
+        assert!(!mute.is_known("ONE", Function::aclrtMemcpy, Some(&site("host", 32))));
+        assert!(!mute.is_known("ONE", Function::aclrtMemcpyAsync, Some(&site("host", 16))));
+        assert!(!mute.is_known("TWO", Function::aclrtMemcpy, Some(&site("host", 16))));
+    }
+}
