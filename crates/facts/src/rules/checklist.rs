@@ -4,26 +4,24 @@
 //! things in another order, the codes are the same, and one order stands for both.
 
 use super::argument::{DEST_MAX, NULL_POINTER, SAME_ADDRESS, ZERO_SIZE, is_same};
-use super::batch::{
-    self, BATCH_ATTRS, BATCH_DEST_MAX, BATCH_EMPTY, BATCH_INDEX_FIRST, BATCH_INDEX_ORDER, BATCH_INDEX_RANGE,
-    BATCH_LIMIT, BATCH_RESERVED,
-};
+use super::batch::{self, BATCH_DEST_MAX, BATCH_EMPTY, BATCH_LIMIT, BATCH_RESERVED};
+use super::capture::{ASYNC_PAGEABLE, CAPTURE_BLOCKS, CAPTURE_PAGEABLE, CAPTURE_SYNC};
 use super::descriptor::{DESC_ALIGN, DESC_CONFIG, DESC_PLACE, DESC_SIDES, DESC_STREAM_NULL, SIZE_TRUNCATED};
 use super::item::BATCH_UNORDERED;
 use super::kind::{
     ASYNC_HOST_TO_HOST, BUFFER_PLACE, KIND_FUNCTION, KIND_PLACE, KIND_RANGE, KIND_ROOT_COMPLEX, host_to_host_refused,
 };
+use super::layout::{BATCH_ATTRS, BATCH_INDEX_FIRST, BATCH_INDEX_ORDER, BATCH_INDEX_RANGE};
 use super::memory::{
-    ALIGN_64, DEVICE_CLOSED, MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, UNALLOCATED, desc_room, desc_there, dst_looked_at,
-    dst_room, dst_there, src_looked_at, src_room, src_there,
+    ALIGN_64, DEVICE_CLOSED, UNALLOCATED, desc_there, dst_looked_at, dst_there, src_looked_at, src_there,
 };
 use super::offset::{OFFSET_LIMIT, OFFSET_ROOM, SIZE_LIMIT};
 use super::pitch::{
     PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_refused,
 };
+use super::range::{MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, desc_room, dst_room, src_room};
 use super::stream::{
-    ASYNC_PAGEABLE, CAPTURE_BLOCKS, CAPTURE_PAGEABLE, CAPTURE_SYNC, CONDITION_DRIVER, CONTEXT_MISSING, STREAM_FOREIGN,
-    STREAM_INVALID, context_is_there, default_stream_missing,
+    CONDITION_DRIVER, CONTEXT_MISSING, STREAM_FOREIGN, STREAM_INVALID, context_is_there, default_stream_missing,
 };
 use super::support::{DEPRECATED, EXPERIMENTAL, UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE};
 use super::symbol::{SYMBOL_OVERFLOW, SYMBOL_RANGE, SYMBOL_UNKNOWN};
