@@ -19,7 +19,7 @@ use super::offset::{OFFSET_LIMIT, OFFSET_ROOM, SIZE_LIMIT};
 use super::pitch::{
     PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_refused,
 };
-use super::range::{MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, desc_room, dst_room, src_room};
+use super::range::{MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, desc_room, dst_room, host_room, src_room};
 use super::stream::{
     CONDITION_DRIVER, CONTEXT_MISSING, STREAM_FOREIGN, STREAM_INVALID, context_is_there, default_stream_missing,
 };
@@ -91,6 +91,7 @@ const DST_LOOKED_AT: Step = Part(&UNALLOCATED, dst_looked_at);
 const SRC_LOOKED_AT: Step = Part(&UNALLOCATED, src_looked_at);
 const DST_ROOM: Step = Part(&MEMORY_ROOM, dst_room);
 const SRC_ROOM: Step = Part(&MEMORY_ROOM, src_room);
+const HOST_ROOM: Step = Part(&MEMORY_ROOM, host_room);
 const DESC_ROOM: Step = Part(&MEMORY_ROOM, desc_room);
 
 static LINEAR: Checklist = Checklist {
@@ -108,6 +109,7 @@ static LINEAR: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &OVERLAP, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE, &SAME_ADDRESS],
@@ -139,6 +141,7 @@ static LINEAR_ASYNC: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: ON_STREAM_ADVICE,
     always: &[&ZERO_SIZE, &SAME_ADDRESS],
@@ -168,6 +171,7 @@ static LINEAR_WITH_CONDITION: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: ON_STREAM_ADVICE,
     always: &[&ZERO_SIZE, &SAME_ADDRESS, &DEPRECATED],
@@ -192,6 +196,7 @@ static PITCHED: Checklist = Checklist {
         Check(&PITCH_ROOT_COMPLEX),
         DST_ROOM,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&PITCH_KIND, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -222,6 +227,7 @@ static PITCHED_ASYNC: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&PITCH_KIND, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -357,6 +363,7 @@ static FROM_SYMBOL: Checklist = Checklist {
         Check(&CAPTURE_SYNC),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -381,6 +388,7 @@ static FROM_SYMBOL_ASYNC: Checklist = Checklist {
         Check(&CAPTURE_BLOCKS),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -400,6 +408,7 @@ static TO_SYMBOL: Checklist = Checklist {
         Check(&CAPTURE_SYNC),
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -423,6 +432,7 @@ static TO_SYMBOL_ASYNC: Checklist = Checklist {
         Check(&CAPTURE_BLOCKS),
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -438,6 +448,7 @@ static FILL: Checklist = Checklist {
         Check(&DEST_MAX),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -454,6 +465,7 @@ static FILL_ASYNC: Checklist = Checklist {
         Check(&STREAM_FOREIGN),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -473,6 +485,7 @@ static WORDS: Checklist = Checklist {
         CONTEXT,
         Accept(is_ignored),
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: WORDS_ALWAYS,
@@ -492,6 +505,7 @@ static WORDS_ASYNC: Checklist = Checklist {
         Check(&STREAM_FOREIGN),
         Accept(is_ignored),
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: WORDS_ALWAYS,

@@ -170,11 +170,8 @@ fn is_long_enough(s: &Subject, side: Option<Side>) -> Verdict {
         (Place::Device(_), Some(room)) => {
             Verdict::broken_if(!fits(room), s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
         }
-        // Nobody checks host memory: a range that is not all there faults, or reads what lies behind.
-        (Place::Pinned | Place::Managed | Place::Pageable, room) => {
-            let ends = side.size.and_then(|size| side.address.checked_add(size)).is_some();
-            if ends && room.is_none_or(fits) { Verdict::Holds } else { Verdict::Unknown }
-        }
+        // Nobody checks host memory.
+        (Place::Pinned | Place::Managed | Place::Pageable, _) => Verdict::Holds,
         _ => Verdict::Unknown,
     }
 }
@@ -193,6 +190,17 @@ pub fn src_room(s: &Subject) -> Verdict {
         }
         verdict => verdict,
     }
+}
+
+/// What comes last: where host memory is not all there, the copy faults, or takes what lies behind.
+pub fn host_room(s: &Subject) -> Verdict {
+    let falls_short = |side: Side| {
+        let is_host = matches!(side.region.place, Place::Pinned | Place::Managed | Place::Pageable);
+        let ends = side.size.and_then(|size| side.address.checked_add(size)).is_some();
+        let fits = |room| side.size.is_some_and(|size| size <= room);
+        is_host && !(ends && side.region.room.is_none_or(fits))
+    };
+    if [s.dst(), s.src()].into_iter().flatten().any(falls_short) { Verdict::Unknown } else { Verdict::Holds }
 }
 
 /// The driver's look at the length of a descriptor.

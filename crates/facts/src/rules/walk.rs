@@ -149,6 +149,7 @@ fn each(s: &Subject, see: See) -> Option<()> {
                 tell(see, &CAPTURE_BLOCKS, capture(s, index))?;
             }
             room(s, item, see)?;
+            host_room(item, see)?;
         }
     }
     if count < batch.items {
@@ -165,6 +166,10 @@ fn each(s: &Subject, see: See) -> Option<()> {
     if !is_on_stream || is_whole {
         for index in 0..count {
             room(s, sides(s, index)?, see)?;
+        }
+        // Every item is looked at before the first byte moves.
+        for index in 0..count {
+            host_room(sides(s, index)?, see)?;
         }
     }
     Some(())
@@ -283,11 +288,18 @@ fn room(s: &Subject, item: Item, see: See) -> Option<()> {
                 Verdict::broken_if(item.size > room, item_unnamed(s, role, item.index, ACL_ERROR_RT_PARAM_INVALID))
             }
             (Place::Device(_) | Place::Unknown, _) => Verdict::Unknown,
-            // Nobody checks host memory: what lies behind is read or written.
-            (_, Some(room)) if item.size > room => Verdict::Unknown,
+            // Nobody checks host memory.
             _ => Verdict::Holds,
         };
         tell(see, &MEMORY_ROOM, verdict)?;
     }
     Some(())
+}
+
+/// What comes last: where host memory is not all there, what lies behind is read or written.
+fn host_room(item: Item, see: See) -> Option<()> {
+    let is_host = |region: Region| !matches!(region.place, Place::Device(_) | Place::Unknown);
+    let falls_short = |region: Region| is_host(region) && region.room.is_some_and(|room| item.size > room);
+    let verdict = if falls_short(item.dst) || falls_short(item.src) { Verdict::Unknown } else { Verdict::Holds };
+    tell(see, &MEMORY_ROOM, verdict)
 }
