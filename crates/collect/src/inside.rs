@@ -60,6 +60,12 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
         let asked = host.asked();
         let moved = drain.pass(header, ring, Reading::Drain);
         let is_over = host_threads.are_gone();
+        // Not once the host is at its end: the library may be past its own, and behind the answer the process is gone at
+        // any instant, amid whatever is being written.
+        if !is_introduced && drain.has_copied() && host.asked() == 0 && !is_over {
+            host.ask_library();
+            is_introduced = drain.introduce(header);
+        }
         if asked != answered || is_over {
             // What came meanwhile, too; but not for ever, where threads go on.
             for _ in 0..8 {
