@@ -2,6 +2,7 @@
 
 mod collect;
 mod dropin;
+mod findings;
 mod stat;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,27 @@ enum Command {
         /// An ACLSHIM_DIR (running and ended processes that named it are found in the ring directory), a trace or a ring file
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+    },
+    /// Say which calls break a rule, why, and what to do about it
+    #[command(
+        after_help = "Examples:\n  aclshim findings aclshim-out\n  aclshim findings --baseline aclshim-out > known.txt\n  ACLSHIM_BASELINE=known.txt ..."
+    )]
+    Findings {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// As a file of known findings for ACLSHIM_BASELINE
+        #[arg(long, conflicts_with = "json")]
+        baseline: bool,
+        /// As for `stat`
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// List the rules
+    Rules {
+        /// One JSON array
+        #[arg(long)]
+        json: bool,
     },
     /// Write the records of all running and ended programs to their files, from outside
     #[command(
@@ -68,6 +90,15 @@ fn main() -> ExitCode {
         Command::Stat { json, paths } => {
             stat::stat(&paths, if json { stat::Format::Json } else { stat::Format::Table })
         }
+        Command::Findings { json, baseline, paths } => findings::findings(
+            &paths,
+            match (json, baseline) {
+                (true, _) => findings::Print::Json,
+                (_, true) => findings::Print::Baseline,
+                _ => findings::Print::Text,
+            },
+        ),
+        Command::Rules { json } => findings::rules(if json { stat::Format::Json } else { stat::Format::Table }),
         Command::Collect { once, folder } => {
             collect::collect(&folder, if once { collect::Until::Once } else { collect::Until::Ended })
         }

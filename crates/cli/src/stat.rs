@@ -56,6 +56,19 @@ struct FunctionStat {
 /// Prints what was recorded under `paths`. Nothing at all is an answer to a program, and a question
 /// to a person.
 pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
+    let survey = read(paths, &format)?;
+    let mut stat = Stat::default();
+    survey.processes().for_each(|process| stat.add(process));
+    stat.finish();
+    match format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(&stat)?),
+        Format::Table => print!("{}", stat.table()),
+    }
+    Ok(())
+}
+
+/// Reads what was recorded under `paths`, and says what could not be read.
+pub fn read(paths: &[PathBuf], format: &Format) -> Result<Survey> {
     let folders: Vec<PathBuf> =
         std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect();
     let mut survey = Survey::default();
@@ -77,14 +90,7 @@ pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
     for (file, why) in &survey.troubles {
         eprintln!("aclshim: {}: {why}", file.display());
     }
-    let mut stat = Stat::default();
-    survey.processes().for_each(|process| stat.add(process));
-    stat.finish();
-    match format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&stat)?),
-        Format::Table => print!("{}", stat.table()),
-    }
-    Ok(())
+    Ok(survey)
 }
 
 impl Stat {
@@ -97,6 +103,9 @@ impl Stat {
         let [trace, ring] = process.slots;
         self.slots.trace += trace;
         self.slots.ring += ring;
+        for (rule, total) in process.judge.totals() {
+            *self.findings.entry((*rule).into()).or_default() += total.found;
+        }
         for (name, sums) in process.functions() {
             self.nested += sums.nested;
             self.in_flight += sums.in_flight;

@@ -6,6 +6,7 @@
 use crate::account::Account;
 use crate::chain::Place;
 use crate::failure::{Report, Trouble};
+use crate::inspector::{Failed, Inspector, Said};
 use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
@@ -17,6 +18,7 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Ring, Run};
 use aclshim_trace::record::{Call, Entry, INJECTED, decode};
 use aclshim_trace::segment::Head;
+use aclshim_trace::slot::{self, Words};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
@@ -33,6 +35,7 @@ pub(crate) struct Losses {
 pub(crate) struct Chronicle {
     log: Log,
     account: Account,
+    inspector: Inspector,
     functions: Vec<Option<Function>>,
     /// The thread that writes to each ring, as far as its records have been read.
     threads: Vec<u32>,
@@ -43,10 +46,11 @@ pub(crate) struct Chronicle {
 }
 
 impl Chronicle {
-    pub fn new(place: Place, origin: &Origin, tells_all: bool) -> Self {
+    pub fn new(place: Place, origin: &Origin, tells_all: bool, inspector: Inspector) -> Self {
         Self {
             log: Log::new(place, origin.pid),
             account: Account::default(),
+            inspector,
             functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
             threads: Vec::new(),
             tells_all,
@@ -68,8 +72,19 @@ impl Chronicle {
         self.log.line(realtime_ns(), &line).is_ok()
     }
 
+    /// Takes over what the process has found out of itself by now.
+    pub fn learn(&mut self, origin: &Origin) {
+        self.inspector.learn(origin, &mut self.log);
+    }
+
+    /// The modules of the process as a block's payload, if calls that are about to be written come from new ones.
+    pub fn new_modules(&mut self, run: &Run) -> Option<Vec<u8>> {
+        self.inspector.new_modules(&run.slots)
+    }
+
     /// That this was the last, and why.
     pub fn stopped(&mut self, reason: &str, losses: Losses) {
+        self.inspector.stopped(&mut self.log);
         let total = self.account.total();
         let line = lines::Stopped {
             reason,
@@ -108,7 +123,7 @@ impl Chronicle {
         let mut rest = run.slots.as_slice();
         while let Some((slot, others)) = rest.split_first() {
             let number = run.first + (run.slots.len() - rest.len()) as u64;
-            if !self.tells_all && Account::takes(slot) {
+            if !self.tells_all && Account::takes(slot) && self.is_plain(slot) {
                 self.account.take(ring, number, slot, clock);
                 rest = others;
                 continue;
@@ -120,6 +135,11 @@ impl Chronicle {
             rest = &rest[count..];
             self.record(ring, entry, clock);
         }
+    }
+
+    fn is_plain(&self, slot: &Words) -> bool {
+        let function = self.functions.get(usize::from(slot::Head(slot[0]).function())).copied().flatten();
+        function.is_none_or(|function| self.inspector.is_plain(function, slot))
     }
 
     fn record(&mut self, ring: u32, entry: Entry, clock: Option<&Calibration>) {
@@ -143,12 +163,16 @@ impl Chronicle {
                 };
                 let _ = self.log.line(realtime_ns(), &line);
             }
-            (Entry::Call(_), None) | (Entry::End { .. } | Entry::Finding { .. } | Entry::Stack { .. }, _) => {}
+            (entry @ (Entry::Finding { .. } | Entry::Stack { .. }), _) => self.inspector.note(ring, &entry),
+            (Entry::Call(_), None) | (Entry::End { .. }, _) => {}
         }
     }
 
     fn call(&mut self, ring: u32, call: &Call, function: Function, clock: Option<&Calibration>) {
         let code = call.end.map_or(0, |end| end.code);
+        let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
+        let said = Said { time_ns, thread: self.threads[ring as usize].into(), function, call };
+        self.inspector.call(ring, &said, &mut self.log);
         if code == 0 && !self.tells_all {
             return;
         }
@@ -157,7 +181,7 @@ impl Chronicle {
             function: function.row().name,
             state: if call.end.is_some() { "returned" } else { "open" },
             code: call.end.map(|end| end.code.into()),
-            thread: self.threads[ring as usize].into(),
+            thread: said.thread,
             number: call.number,
             duration_ns: call.end.and_then(|end| Some(clock?.span_ns(end.duration))),
             direction,
@@ -170,13 +194,14 @@ impl Chronicle {
             nested: call.is_nested,
             injected: call.flags & INJECTED != 0,
         };
-        let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
         let _ = match code {
             0 => self.log.line(time_ns, &line),
-            _ => {
-                let message = format!("{} returned {code}", line.function);
-                self.log.line(time_ns, &failed(line, code, &message))
-            }
+            _ => match self.inspector.failed(ring, &said, code) {
+                Failed::Tell(message) => self.log.line(time_ns, &failed(line, code, &message)),
+                // Where every call is asked for, one that failed is still one.
+                Failed::Keep if self.tells_all => self.log.line(time_ns, &line),
+                Failed::Keep => Ok(()),
+            },
         };
     }
 
@@ -242,11 +267,6 @@ impl Chronicle {
             };
             let _ = self.log.line(now, &line);
         }
-    }
-
-    /// Whether a call has copied anything, as far as is known here.
-    pub fn has_copied(&self) -> bool {
-        self.account.functions().iter().any(|sums| sums.bytes > 0)
     }
 
     /// What goes wrong with the log now, if anything.

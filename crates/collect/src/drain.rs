@@ -4,12 +4,15 @@
 //! tried again. Whoever drains holds the ring file ([`aclshim_trace::reader::lock`]), so there is one at a time,
 //! and the next one goes on where the last one stopped.
 
+use crate::adoption::is_gone;
 use crate::budget::Sizes;
 use crate::chain::Place;
 use crate::chronicle::{Chronicle, Losses};
 use crate::failure::Failure;
+use crate::inspector::Inspector;
 use crate::names::{Who, stem};
 use crate::segment::TraceWriter;
+use crate::stderr::Stderr;
 use aclshim_trace::clock::{monotonic_ns, realtime_ns, ticks};
 use aclshim_trace::layout::Header;
 use aclshim_trace::origin::Origin;
@@ -42,6 +45,8 @@ pub struct Drain {
     chronicle: Chronicle,
     drain: &'static str,
     has_begun: bool,
+    /// Whether the trace tells the product, as far as it is known.
+    is_introduced: bool,
     minute: u64,
     second: u64,
     overwritten: u64,
@@ -74,11 +79,17 @@ impl Drain {
             2 => Calls::Off,
             _ => Calls::Trace,
         };
+        let stderr = match drain {
+            "inside" => Stderr::asked(&origin),
+            _ => Stderr::Off,
+        };
+        let inspector = Inspector::new(&origin, process_of(&origin, drain), stderr);
         Self {
             is_of_this_boot: origin.is_of_this_boot(),
             calls,
             trace: TraceWriter::new(place.clone(), bytes_of(header)),
-            chronicle: Chronicle::new(place, &origin, calls == Calls::Json),
+            chronicle: Chronicle::new(place, &origin, calls == Calls::Json, inspector),
+            is_introduced: false,
             drain,
             has_begun: false,
             minute: monotonic_ns(),
@@ -122,6 +133,12 @@ impl Drain {
                 return Ok(moved);
             }
             self.begin(header);
+            if !self.is_introduced && is_known(header) {
+                self.introduce(header);
+            }
+            if let Some(modules) = self.chronicle.new_modules(&run).filter(|_| self.calls != Calls::Off) {
+                let _ = self.trace.append(&self.head(kind::MODULES, header), &modules);
+            }
             let thread = self.chronicle.thread(number, &ring, run.first);
             let head = Head { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
             if self.calls != Calls::Off && !run.slots.is_empty() {
@@ -170,6 +187,8 @@ impl Drain {
         self.renew(header);
         self.trace.set_header(bytes_of(header));
         self.has_begun = self.chronicle.started(&self.origin, self.drain);
+        self.is_introduced = !self.origin.product.is_empty();
+        self.chronicle.learn(&self.origin);
     }
 
     /// Notes one more moment in the header, and looks what else it says by now.
@@ -223,18 +242,15 @@ impl Drain {
         }
     }
 
-    /// Whether a call has copied anything, as far as was drained.
-    pub fn has_copied(&self) -> bool {
-        self.chronicle.has_copied()
-    }
-
     /// Writes the header down once more: it tells more than at the beginning.
-    pub fn introduce(&mut self, header: &Header) -> bool {
+    fn introduce(&mut self, header: &Header) {
         // A copy: what the host changes between the sum and the writing would spoil the trace from here on.
         let bytes = bytes_of(header).to_vec();
         self.trace.set_header(&bytes);
         self.origin = Origin::new(header);
-        self.calls == Calls::Off || self.trace.append(&self.head(kind::HEADER, header), &bytes).is_ok()
+        self.chronicle.learn(&self.origin);
+        let head = self.head(kind::HEADER, header);
+        self.is_introduced = self.calls == Calls::Off || self.trace.append(&head, &bytes).is_ok();
     }
 
     /// Says that this was the last of a process, and why.
@@ -257,6 +273,19 @@ impl Drain {
     /// Whether everything that was asked for has been written.
     pub fn is_well(&self) -> bool {
         self.trace.trouble().is_none() && self.chronicle.trouble().is_none()
+    }
+}
+
+/// Whether the process knows its product.
+fn is_known(header: &Header) -> bool {
+    header.product[0] != 0
+}
+
+/// The process as `/proc` names it, if it can be looked at from here.
+fn process_of(origin: &Origin, drain: &str) -> Option<String> {
+    match drain {
+        "inside" => Some("self".into()),
+        _ => (origin.is_of_this_boot() && !is_gone(origin)).then(|| origin.pid.to_string()),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::adoption::Adoption;
 use crate::drain::Drain;
+use crate::stderr::Stderr;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
+use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, Ring, Unreadable};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -40,7 +42,8 @@ const LOOK_NS: u64 = 1_000_000_000;
 pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let header = host.header().ok_or("there is no ring file")?;
     // Shared with the host, a descriptor could be closed by it, and its number be the host's own file a moment later.
-    own_descriptors().ok_or("it gets no descriptors of its own (close_range, unshare)")?;
+    let kept = (Stderr::asked(&Origin::new(header)) != Stderr::Off).then_some(libc::STDERR_FILENO);
+    own_descriptors(kept).ok_or("it gets no descriptors of its own (close_range, unshare)")?;
     let host_threads = HostThreads::new().ok_or("without /proc nobody can tell when it has to end")?;
     crate::install();
     let path = PathBuf::from(OsStr::from_bytes(host.ring_dir()))
@@ -60,12 +63,6 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
         let asked = host.asked();
         let moved = drain.pass(header, ring, Reading::Drain);
         let is_over = host_threads.are_gone();
-        // Not once the host is at its end: the library may be past its own, and behind the answer the process is gone at
-        // any instant, amid whatever is being written.
-        if !is_introduced && drain.has_copied() && host.asked() == 0 && !is_over {
-            host.ask_library();
-            is_introduced = drain.introduce(header);
-        }
         if asked != answered || is_over {
             // What came meanwhile, too; but not for ever, where threads go on.
             for _ in 0..8 {
@@ -141,13 +138,21 @@ fn hold(path: &std::path::Path) -> Result<File, Unreadable> {
     Ok(file)
 }
 
-/// Gives this thread a descriptor table of its own, empty: the host's `closefrom` does not reach it, its
-/// numbers are nobody else's, and nothing of the host's is held open.
-fn own_descriptors() -> Option<()> {
+/// Gives this thread a descriptor table of its own, empty but for one that may be `kept`: the host's `closefrom` does not
+/// reach it, its numbers are nobody else's, and nothing of the host's is held open.
+fn own_descriptors(kept: Option<i32>) -> Option<()> {
     const CLOSE_RANGE_UNSHARE: libc::c_uint = 2;
     // SAFETY: concerns this thread's descriptors only.
     unsafe {
-        if libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, CLOSE_RANGE_UNSHARE) == 0 {
+        let close = |from: libc::c_uint, to: libc::c_uint| {
+            libc::syscall(libc::SYS_close_range, from, to, CLOSE_RANGE_UNSHARE) == 0
+        };
+        let kept = kept.map(|kept| kept as libc::c_uint);
+        let is_done = match kept {
+            Some(kept) => close(kept + 1, libc::c_uint::MAX) && (kept == 0 || close(0, kept - 1)),
+            None => close(0, libc::c_uint::MAX),
+        };
+        if is_done {
             return Some(());
         }
         // Before Linux 5.9 the copies must be closed one by one. No list of them is asked for: it could not be had
@@ -156,8 +161,8 @@ fn own_descriptors() -> Option<()> {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 || libc::unshare(libc::CLONE_FILES) != 0 {
             return None;
         }
-        for fd in 0..limit.rlim_max.min(1 << 20) as i32 {
-            libc::close(fd);
+        for fd in (0..limit.rlim_max.min(1 << 20) as libc::c_uint).filter(|fd| Some(*fd) != kept) {
+            libc::close(fd as i32);
         }
     }
     Some(())

@@ -11,11 +11,12 @@ use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{RULES, judge_each, predict};
+use aclshim_facts::rules::{RULES, is_plain, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES, REFUSED};
+use aclshim_trace::slot::{Head, Layout, Words};
 use std::collections::{BTreeMap, HashMap};
 
 /// So many findings of a rule and a call site are told one by one.
@@ -93,7 +94,7 @@ pub struct Drift {
 }
 
 /// The value of a setting that was in force.
-fn setting<'a>(origin: &'a Origin, setting: &Setting) -> &'a str {
+pub(crate) fn setting<'a>(origin: &'a Origin, setting: &Setting) -> &'a str {
     let value = |line: &'a str| line.strip_prefix(setting.variable)?.strip_prefix('=');
     origin.settings.lines().find_map(value).unwrap_or_default()
 }
@@ -165,11 +166,15 @@ impl Judge {
 
     /// The call as the rules look at it.
     pub fn subject(&self, function: Function, call: &Call) -> Subject<'static> {
-        let decoded = function.call(&call.arguments);
-        let is_default = decoded.stream.is_some_and(|stream| stream.is_null());
+        self.of(function, function.call(&call.arguments))
+    }
+
+    #[inline]
+    fn of(&self, function: Function, call: aclshim_facts::call::Call) -> Subject<'static> {
+        let is_default = call.stream.is_some_and(|stream| stream.is_null());
         Subject {
             function,
-            call: decoded,
+            call,
             arrays: Arrays::default(),
             world: World {
                 product: self.product,
@@ -179,6 +184,16 @@ impl Judge {
                 ..World::UNKNOWN
             },
         }
+    }
+
+    /// Whether nothing can be wrong with the call of one slot: the quick look that nearly every call gets.
+    pub fn is_plain(&self, function: Function, slot: &Words) -> bool {
+        let head = Head(slot[0]);
+        if head.layout() != Layout::Linear || !self.others.is_empty() || !self.noted.is_empty() {
+            return false;
+        }
+        let words = [slot[4], slot[6], slot[5], slot[6], head.kind().into(), slot[7]];
+        is_plain(&self.of(function, function.call(&words)))
     }
 
     /// Judges a call, and hands what is to be told of it to `tell`.

@@ -25,6 +25,7 @@ mod directory;
 pub mod drain;
 pub mod failure;
 pub mod inside;
+mod inspector;
 pub mod json;
 pub mod judge;
 pub mod line;
@@ -40,6 +41,7 @@ pub mod schema;
 mod scratch;
 pub mod segment;
 mod shape;
+mod stderr;
 mod subscriber;
 pub mod survey;
 

@@ -4,10 +4,13 @@
 //! once: by process, ring and number.
 
 use crate::account::{Account, Sums};
+use crate::adoption::is_gone;
+use crate::judge::{Judge, Told};
+use crate::modules::Modules;
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
-use aclshim_trace::record::decode;
+use aclshim_trace::record::{Entry, REFUSED, decode};
 use aclshim_trace::segment::kind;
 use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::Words;
@@ -18,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// What is known of one process.
-#[derive(Debug)]
 pub struct Process {
     /// Who it is.
     pub origin: Origin,
@@ -34,13 +36,40 @@ pub struct Process {
     pub evicted: u64,
     /// Slots in the trace, and slots that are only in the ring.
     pub slots: [u64; 2],
+    /// What breaks a rule, as far as it is told one by one.
+    pub findings: Vec<Found>,
+    /// The rulebook at work on its calls.
+    pub judge: Judge,
     functions: Vec<Option<Function>>,
     /// Where each ring's trace ends.
     rings: BTreeMap<u32, u64>,
+    /// The thread that writes to each ring.
+    threads: BTreeMap<u32, u32>,
+}
+
+/// A finding, and the call that it is about.
+pub struct Found {
+    /// What was found.
+    pub told: Told,
+    /// The function.
+    pub function: Function,
+    /// The thread.
+    pub thread: u32,
+    /// The call's number on its thread.
+    pub number: u64,
+    /// When it began, in nanoseconds since 1970, if that can be told.
+    pub time_ns: Option<u64>,
+    /// Where it came from.
+    pub site: u64,
+    /// What it returned.
+    pub returned: Option<i32>,
+    /// Whether it was refused and not forwarded.
+    pub is_refused: bool,
 }
 
 impl Process {
     fn new(origin: Origin) -> Self {
+        let judge = Judge::new(&origin);
         Self {
             functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
             origin,
@@ -50,7 +79,10 @@ impl Process {
             write_failures: 0,
             evicted: 0,
             slots: [0; 2],
+            findings: Vec::new(),
+            judge,
             rings: BTreeMap::new(),
+            threads: BTreeMap::new(),
         }
     }
 
@@ -74,12 +106,39 @@ impl Process {
                 *end = number + count as u64;
                 self.slots[from as usize] += count as u64;
                 let function = match &entry {
-                    aclshim_trace::record::Entry::Call(call) => self.functions.get(usize::from(call.function)),
+                    Entry::Call(call) => self.functions.get(usize::from(call.function)),
                     _ => None,
                 };
-                self.account.add(ring, &entry, function.copied().flatten(), self.origin.calibration.as_ref());
+                let function = function.copied().flatten();
+                self.account.add(ring, &entry, function, self.origin.calibration.as_ref());
+                self.judge(ring, entry, function);
             }
             at += count;
+        }
+    }
+
+    fn judge(&mut self, ring: u32, entry: Entry, function: Option<Function>) {
+        match (entry, function) {
+            (Entry::Thread { id, .. }, _) => _ = self.threads.insert(ring, id),
+            (Entry::Finding { of, finding }, _) => self.judge.note(ring, of, finding),
+            (Entry::Stack { of, frames }, _) => self.judge.stack(ring, of, frames),
+            (Entry::Call(call), Some(function)) => {
+                let thread = self.threads.get(&ring).copied().unwrap_or(0);
+                let time_ns = self.origin.calibration.map(|clock| clock.at_ns(call.begin));
+                self.judge.call(ring, function, &call, |told| {
+                    self.findings.push(Found {
+                        told,
+                        function,
+                        thread,
+                        number: call.number,
+                        time_ns,
+                        site: call.site,
+                        returned: call.end.map(|end| end.code),
+                        is_refused: call.flags & REFUSED != 0,
+                    });
+                });
+            }
+            _ => {}
         }
     }
 }
@@ -91,7 +150,7 @@ enum From {
 }
 
 /// What was read, and what could not be.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Survey {
     /// By process and birth.
     processes: BTreeMap<Key, Process>,
@@ -175,10 +234,14 @@ impl Survey {
                 Ok(Some(block)) => {
                     let head = block.head;
                     if head.kind == kind::SLOTS {
+                        process.threads.entry(head.ring).or_insert(head.thread);
                         let slots: Vec<Words> = block.slots().collect();
                         process.add(head.ring, head.first, &slots, From::Trace);
                     } else if head.kind == kind::HEADER {
                         process.origin = origin_of(&block.payload).unwrap_or_else(|| process.origin.clone());
+                        process.judge.learn(&process.origin);
+                    } else if head.kind == kind::MODULES {
+                        process.judge.modules().learn(Modules::from_bytes(&block.payload));
                     } else if head.kind == kind::TOTALS
                         && let Some([not_recorded, overwritten]) = totals(&block.payload)
                     {
@@ -205,6 +268,10 @@ impl Survey {
         process.not_recorded = process.not_recorded.max(snapshot.not_recorded);
         process.overwritten = process.overwritten.max(snapshot.overwritten);
         process.write_failures = snapshot.write_failures;
+        process.judge.learn(&snapshot.origin);
+        if snapshot.origin.is_of_this_boot() && !is_gone(&snapshot.origin) {
+            process.judge.modules().learn(Modules::of(&snapshot.origin.pid.to_string()));
+        }
         for (ring, first, slots) in &snapshot.runs {
             process.add(*ring, *first, slots, From::Ring);
         }

@@ -10,14 +10,21 @@ use crate::rules::{RULES, predict};
 use crate::world;
 use std::fmt::{self, Display, Write};
 
-impl Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.pad(match self {
+impl Severity {
+    /// Its word.
+    pub const fn name(self) -> &'static str {
+        match self {
             Severity::Portability => "portability",
             Severity::Perf => "perf",
             Severity::Violation => "violation",
             Severity::Error => "error",
-        })
+        }
+    }
+}
+
+impl Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -26,6 +26,13 @@ const WORDS: [(&str, Action); 5] = [
     ("abort", Action::Abort),
 ];
 
+impl Action {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        WORDS.iter().find(|(_, action)| *action == self).map_or("", |(word, _)| word)
+    }
+}
+
 /// The most rules that there can be.
 pub const MOST: usize = 128;
 

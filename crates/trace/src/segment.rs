@@ -63,6 +63,8 @@ pub mod kind {
     pub const TOTALS: u32 = 4;
     /// The process's ring header once more: it tells more than at the beginning.
     pub const HEADER: u32 = 5;
+    /// The files that are mapped into the process, each: first address, end and length of the path (a u64 each), the path.
+    pub const MODULES: u32 = 6;
 }
 
 /// The start of a file.

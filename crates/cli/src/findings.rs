@@ -1,0 +1,168 @@
+//! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
+
+use crate::stat::{self, Format};
+use aclshim_collect::mute;
+use aclshim_collect::survey::{Found, Process};
+use aclshim_facts::rule::Rule;
+use aclshim_facts::rules::RULES;
+use anyhow::Result;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// How findings are printed.
+pub enum Print {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// As a file for `ACLSHIM_BASELINE`.
+    Baseline,
+}
+
+/// A finding for programs. Its keys are used by others: see "Names that stay" in the project's design.
+#[derive(Serialize)]
+struct Line<'a> {
+    rule: &'a str,
+    severity: &'a str,
+    function: &'a str,
+    argument: Option<&'a str>,
+    index: Option<u64>,
+    message: &'a str,
+    source: String,
+    fix: &'a str,
+    code: Option<i32>,
+    returned: Option<i32>,
+    refused: bool,
+    on: Option<&'a str>,
+    pid: u32,
+    thread: u32,
+    number: u64,
+    time_ns: Option<u64>,
+    site: String,
+    module: Option<&'a str>,
+    offset: Option<u64>,
+    stack: &'a [String],
+}
+
+fn line<'a>(process: &Process, found: &'a Found) -> Line<'a> {
+    let told = &found.told;
+    Line {
+        rule: told.rule.id,
+        severity: told.severity.name(),
+        function: found.function.row().name,
+        argument: told.argument,
+        index: told.index,
+        message: &told.message,
+        source: told.rule.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        fix: told.rule.fix,
+        code: told.code,
+        returned: found.returned,
+        refused: found.is_refused,
+        on: told.on.as_deref(),
+        pid: process.origin.pid,
+        thread: found.thread,
+        number: found.number,
+        time_ns: found.time_ns,
+        site: format!("{:#x}", found.site),
+        module: told.site.as_ref().map(|site| site.module.as_str()),
+        offset: told.site.as_ref().map(|site| site.offset),
+        stack: &told.stack,
+    }
+}
+
+/// Prints what was found under `paths`.
+pub fn findings(paths: &[PathBuf], print: Print) -> Result<()> {
+    let format = if matches!(print, Print::Text) { Format::Table } else { Format::Json };
+    let survey = stat::read(paths, &format)?;
+    let all = || survey.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
+    match print {
+        Print::Json => {
+            for (process, found) in all() {
+                println!("{}", serde_json::to_string(&line(process, found))?);
+            }
+        }
+        Print::Baseline => {
+            let lines =
+                all().map(|(_, found)| mute::line(found.told.rule.id, found.function, found.told.site.as_ref()));
+            for line in lines.collect::<BTreeSet<_>>() {
+                println!("{line}");
+            }
+        }
+        Print::Text => {
+            for (process, found) in all() {
+                let site = found.told.site.as_ref().map_or_else(|| format!("{:#x}", found.site), ToString::to_string);
+                let returned = match (found.is_refused, found.returned) {
+                    (true, Some(code)) => format!("refused with {code}"),
+                    (_, Some(code)) => format!("returned {code}"),
+                    (_, None) => "has not returned".into(),
+                };
+                println!("{}", found.told.message);
+                println!("    call from {site}, process {}, thread {}; {returned}", process.origin.pid, found.thread);
+                for frame in &found.told.stack {
+                    println!("    from {frame}");
+                }
+                println!();
+            }
+            summary(&survey.processes().collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+fn summary(processes: &[&Process]) {
+    let mut is_any = false;
+    for rule in RULES {
+        let totals = || processes.iter().filter_map(|process| process.judge.totals().get(rule.id));
+        let [found, known] = [totals().map(|total| total.found).sum::<u64>(), totals().map(|total| total.known).sum()];
+        if found > 0 {
+            is_any = true;
+            let known = if known > 0 { format!(", {known} known call sites not shown") } else { String::new() };
+            println!("{found:>8} x {} ({}){known}", rule.id, rule.severity);
+        }
+    }
+    if !is_any {
+        println!("No rule is broken.");
+    }
+}
+
+/// A rule for programs.
+#[derive(Serialize)]
+struct RuleLine<'a> {
+    id: &'a str,
+    severity: &'a str,
+    functions: Vec<&'a str>,
+    codes: Vec<i32>,
+    statement: &'a str,
+    sources: Vec<String>,
+    fix: &'a str,
+}
+
+fn rule_line(rule: &Rule) -> RuleLine<'_> {
+    RuleLine {
+        id: rule.id,
+        severity: rule.severity.name(),
+        functions: rule.functions.iter().map(|function| function.row().name).collect(),
+        codes: rule.codes.iter().map(|(code, _)| *code).collect(),
+        statement: rule.statement,
+        sources: rule.sources.iter().map(ToString::to_string).collect(),
+        fix: rule.fix,
+    }
+}
+
+/// Prints the rulebook.
+pub fn rules(format: Format) -> Result<()> {
+    match format {
+        Format::Json => {
+            let all: Vec<_> = RULES.iter().map(|rule| rule_line(rule)).collect();
+            println!("{}", serde_json::to_string_pretty(&all)?);
+        }
+        Format::Table => {
+            for rule in RULES {
+                println!("{:<22} {:<12} {}", rule.id, rule.severity.name(), rule.statement);
+            }
+            println!("\nEach with its sources and examples: docs/rules.md");
+        }
+    }
+    Ok(())
+}

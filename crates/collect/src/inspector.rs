@@ -1,0 +1,265 @@
+//! What the log tells of calls that break a rule, fail, or go otherwise than the rulebook says.
+
+use crate::judge::{Judge, Told};
+use crate::line::Address;
+use crate::lines;
+use crate::log::Log;
+use crate::modules::Modules;
+use crate::stderr::Stderr;
+use aclshim_facts::Function;
+use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};
+use aclshim_facts::message::code_message;
+use aclshim_trace::clock::{monotonic_ns, realtime_ns};
+use aclshim_trace::origin::Origin;
+use aclshim_trace::record::{Call, Entry, REFUSED};
+use aclshim_trace::slot::{Head, Layout, Words};
+use std::collections::{HashMap, HashSet};
+
+/// So many failures of a function with a code at a call site, and so much drift, are told one by one.
+const MOST: u64 = 10;
+/// How often the modules of a process are looked up again.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Looks at the calls of one process.
+pub(crate) struct Inspector {
+    judge: Judge,
+    stderr: Stderr,
+    /// The process as `/proc` names it, as long as it can be looked at.
+    process: Option<String>,
+    looked: u64,
+    has_new_modules: bool,
+    /// Call sites that were looked up.
+    sites: HashSet<u64>,
+    /// How often each function failed with each code at each call site.
+    failures: HashMap<(Function, i32, u64), u64>,
+    drifts: HashMap<(Function, i32, i32), u64>,
+    /// By ring: a call of a function that this product or release does not have, until it is known what the program does next.
+    probes: HashMap<u32, (Function, u64, Call)>,
+    /// Functions and call sites whose probes were told.
+    probed: HashSet<(Function, u64)>,
+    is_product_said: bool,
+}
+
+/// What is done with a call that has failed.
+pub(crate) enum Failed {
+    /// Its line is written, with this message.
+    Tell(String),
+    /// It is counted only, or told later.
+    Keep,
+}
+
+/// A call in the words of its line.
+pub(crate) struct Said<'a> {
+    pub time_ns: u64,
+    pub thread: u64,
+    pub function: Function,
+    pub call: &'a Call,
+}
+
+impl Inspector {
+    /// For the process that a header describes; `process` is how `/proc` names it.
+    pub fn new(origin: &Origin, process: Option<String>, stderr: Stderr) -> Self {
+        Self {
+            judge: Judge::new(origin),
+            stderr,
+            process,
+            looked: 0,
+            has_new_modules: false,
+            sites: HashSet::new(),
+            failures: HashMap::new(),
+            drifts: HashMap::new(),
+            probes: HashMap::new(),
+            probed: HashSet::new(),
+            is_product_said: false,
+        }
+    }
+
+    /// Takes over what the process has found out of its product by now.
+    pub fn learn(&mut self, origin: &Origin, log: &mut Log) {
+        self.judge.learn(origin);
+        if let Some(name) = self.judge.unknown_product(origin).filter(|_| !self.is_product_said) {
+            let message = format!(
+                "{name} is a product that this version of aclshim does not know: rules that depend on the product are \
+                 off. ACLSHIM_SOC can name one that it resembles."
+            );
+            let _ = log.line(realtime_ns(), &lines::Warning { topic: "product", message: &message });
+            self.is_product_said = true;
+        }
+    }
+
+    /// Looks up where calls come from that are about to be written; the modules of the process as a block's payload, if
+    /// there are new ones.
+    pub fn new_modules(&mut self, slots: &[Words]) -> Option<Vec<u8>> {
+        let is_call = |slot: &&Words| matches!(Head(slot[0]).layout(), Layout::Linear | Layout::Fill | Layout::Long);
+        let mut last = 0;
+        for slot in slots.iter().filter(is_call) {
+            if slot[3] != last && self.sites.insert(slot[3]) {
+                self.know(slot[3]);
+            }
+            last = slot[3];
+        }
+        std::mem::take(&mut self.has_new_modules).then(|| self.judge.modules().to_bytes())
+    }
+
+    /// Whether nothing can be said of a slot that holds a call which returned 0.
+    #[inline]
+    pub fn is_plain(&self, function: Function, slot: &Words) -> bool {
+        self.judge.is_plain(function, slot)
+    }
+
+    /// A note that belongs to a call whose record follows.
+    pub fn note(&mut self, ring: u32, entry: &Entry) {
+        match *entry {
+            Entry::Finding { of, finding } => self.judge.note(ring, of, finding),
+            Entry::Stack { of, frames } => self.judge.stack(ring, of, frames),
+            _ => {}
+        }
+    }
+
+    /// Judges a call, and tells what there is to tell of it.
+    pub fn call(&mut self, ring: u32, said: &Said<'_>, log: &mut Log) {
+        let Said { time_ns, thread, function, call } = *said;
+        self.end_probe(ring, said, log);
+        let mut told: Vec<Told> = Vec::new();
+        self.judge.call(ring, function, call, |finding| told.push(finding));
+        for finding in told {
+            let stack = (!finding.stack.is_empty()).then(|| finding.stack.join(" "));
+            let source = finding.rule.sources.first().map(ToString::to_string).unwrap_or_default();
+            let line = lines::Finding {
+                rule: finding.rule.id,
+                severity: finding.severity.name(),
+                action: finding.action.name(),
+                function: function.row().name,
+                argument: finding.argument,
+                index: finding.index,
+                code: finding.code.map(i64::from),
+                returned: call.end.map(|end| end.code.into()),
+                refused: call.flags & REFUSED != 0,
+                on: finding.on.as_deref(),
+                thread,
+                number: call.number,
+                site: Some(Address(call.site)),
+                module: finding.site.as_ref().map(|site| site.module.as_str()),
+                offset: finding.site.as_ref().map(|site| site.offset),
+                stack: stack.as_deref(),
+                source: &source,
+                fix: finding.rule.fix,
+                message: &finding.message,
+            };
+            let _ = log.line(time_ns, &line);
+            let place = finding.site.as_ref().map_or_else(|| Address(call.site).to_string(), ToString::to_string);
+            self.stderr.finding(&format!("{} (call from {place}, thread {thread})", finding.message));
+        }
+        self.drift(said, log);
+    }
+
+    fn drift(&mut self, said: &Said<'_>, log: &mut Log) {
+        let Said { time_ns, thread, function, call } = *said;
+        let Some(drift) = self.judge.drift(function, call) else { return };
+        let count = self.drifts.entry((function, drift.expected, drift.returned)).or_default();
+        *count += 1;
+        if *count > MOST {
+            return;
+        }
+        let subject = self.judge.subject(function, call);
+        let arguments: Vec<String> =
+            call.arguments.iter().take(function.row().arguments.len()).map(|word| format!("{word:#x}")).collect();
+        let message = format!(
+            "{} was expected to return {} and returned {}: the rulebook or the vendor's release is another than thought",
+            function.row().name,
+            drift.expected,
+            drift.returned
+        );
+        let cann = subject.world.cann.map(|cann| format!("{}.{}", cann.major, cann.minor)).unwrap_or_default();
+        let line = lines::Drift {
+            function: function.row().name,
+            rule: drift.rule,
+            expected: drift.expected.into(),
+            returned: drift.returned.into(),
+            thread,
+            number: call.number,
+            arguments: &arguments.join(" "),
+            product: subject.world.product.map(|product| product.name),
+            cann: &cann,
+            message: &message,
+        };
+        let _ = log.line(time_ns, &line);
+    }
+
+    /// A call that did not return 0.
+    pub fn failed(&mut self, ring: u32, said: &Said<'_>, code: i32) -> Failed {
+        let Said { time_ns, function, call, .. } = *said;
+        if code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && call.flags & REFUSED == 0 {
+            if !self.probed.contains(&(function, call.site)) {
+                self.probes.insert(ring, (function, time_ns, call.clone()));
+            }
+            return Failed::Keep;
+        }
+        self.tell_failure(function, call, code)
+    }
+
+    fn tell_failure(&mut self, function: Function, call: &Call, code: i32) -> Failed {
+        let count = self.failures.entry((function, code, call.site)).or_default();
+        *count += 1;
+        let mut message = code_message(&self.judge.subject(function, call), code);
+        match *count {
+            0..MOST => {}
+            MOST => message.push_str("; not told again for this call site, only counted"),
+            _ => return Failed::Keep,
+        }
+        self.stderr.failure(&message);
+        Failed::Tell(message)
+    }
+
+    /// A call of something that is not there is a question if the program then does it in another way: then that is
+    /// said once, and it is no failure.
+    fn end_probe(&mut self, ring: u32, said: &Said<'_>, log: &mut Log) {
+        let Some((function, time_ns, probe)) = self.probes.remove(&ring) else { return };
+        let is_answered = said.function != function && said.call.end.is_some_and(|end| end.code == ACL_SUCCESS);
+        if is_answered && self.probed.insert((function, probe.site)) {
+            let message = format!(
+                "{} is not there on this product or release ({ACL_ERROR_RT_FEATURE_NOT_SUPPORT}), and the program went on \
+                 with {}; this is not told again",
+                function.row().name,
+                said.function.row().name
+            );
+            let _ = log.line(time_ns, &lines::Note { topic: "probe", message: &message });
+        } else if !is_answered
+            && let Failed::Tell(message) = self.tell_failure(function, &probe, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
+        {
+            let _ = log.line(time_ns, &lines::Warning { topic: "unsupported", message: &message });
+        }
+    }
+
+    /// How often each rule was broken, and what is still open.
+    pub fn stopped(&mut self, log: &mut Log) {
+        let rings: Vec<u32> = self.probes.keys().copied().collect();
+        for ring in rings {
+            let Some((function, time_ns, probe)) = self.probes.remove(&ring) else { continue };
+            if let Failed::Tell(message) = self.tell_failure(function, &probe, ACL_ERROR_RT_FEATURE_NOT_SUPPORT) {
+                let _ = log.line(time_ns, &lines::Warning { topic: "unsupported", message: &message });
+            }
+        }
+        for (rule, total) in self.judge.totals() {
+            let line = lines::Findings { rule, found: total.found, told: total.told, known: total.known };
+            let _ = log.line(realtime_ns(), &line);
+        }
+    }
+
+    /// Looks for the module that a call site lies in.
+    fn know(&mut self, site: u64) {
+        let Some(process) = self.process.as_deref().filter(|_| self.judge.modules().site(site).is_none()) else {
+            return;
+        };
+        let now = monotonic_ns();
+        if self.looked != 0 && now - self.looked < LOOK_NS {
+            return;
+        }
+        self.looked = now;
+        let modules = Modules::of(process);
+        if !modules.is_empty() {
+            self.judge.modules().learn(modules);
+            self.has_new_modules = true;
+        }
+    }
+}
