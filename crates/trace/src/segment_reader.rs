@@ -132,7 +132,7 @@ impl<R: Read> SegmentReader<R> {
     pub fn next_block(&mut self) -> Result<Option<Block>, Stop> {
         while !self.over {
             match self.any_block() {
-                Ok(Some(block)) if (kind::SLOTS..=kind::HEADER).contains(&block.head.kind) => return Ok(Some(block)),
+                Ok(Some(block)) if (kind::SLOTS..=kind::MODULES).contains(&block.head.kind) => return Ok(Some(block)),
                 Ok(Some(_)) => self.skipped += 1,
                 Ok(None) => self.over = true,
                 Err(wrong) => {
