@@ -149,7 +149,7 @@ impl Model {
         let Some(claim) = self.claims.pop() else { return };
         if claim.start + self.sample.slots.len() as u64 >= self.next() {
             for number in claim {
-                self.sample.slot(number).put(Head::done(number, Layout::Note, Note::Findings as u8), &[0, self.now]);
+                self.sample.slot(number).put(Head::done(number, Layout::Note, Note::Stack as u8), &[self.now]);
                 self.facts.insert(number, Fact::Note { id: self.now });
             }
         }

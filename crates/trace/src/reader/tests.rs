@@ -121,7 +121,7 @@ fn a_gap_is_waited_for_while_its_thread_may_fill_it_and_skipped_once_the_ring_is
         }
         assert_eq!(sample.numbers(how), [0]);
         assert_eq!(sample.numbers(how), [], "however many calls are behind it");
-        sample.slot(held_up).put(Head::done(held_up, Layout::Note, Note::Findings as u8), &[]);
+        sample.slot(held_up).put(Head::done(held_up, Layout::Note, Note::Stack as u8), &[]);
         assert_eq!(sample.numbers(how), [held_up], "a signal handler has returned");
         sample.hand_over();
         let pass = sample.pass(how, 99);
