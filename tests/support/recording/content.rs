@@ -127,7 +127,7 @@ pub fn compare(left: &Left, truth: &Truth) -> Content {
                         let (lane, n) = open.remove(&of).unwrap_or_else(|| panic!("no open call {of}: {}", place()));
                         assert_eq!(end.code, code_of(0x5A << 56 | (lane as u64) << 40 | n), "{}", place());
                     }
-                    Entry::Findings { .. } => panic!("a finding: {}", place()),
+                    Entry::Finding { .. } | Entry::Stack { .. } => panic!("a finding: {}", place()),
                     Entry::Call(call) => {
                         let function = &left.origin.functions[usize::from(call.function)];
                         let (lane, n) = identify(&call, function).unwrap_or_else(|why| panic!("{}: {why}", place()));
