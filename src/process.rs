@@ -156,7 +156,7 @@ impl Process {
         for setting in settings.nonsense.iter().flatten() {
             log::nonsense(setting);
         }
-        crate::check::policy(|part| log::nonsense_rule(part));
+        crate::check::policy(log::nonsense_rule);
     }
 
     /// A place for thread `me`: its own, that of a thread that is gone, or a new one.

@@ -80,7 +80,7 @@ impl Drain {
             _ => Calls::Trace,
         };
         let stderr = match drain {
-            "inside" => Stderr::asked(&origin),
+            "inside" => Stderr::asked(&origin.settings),
             _ => Stderr::Off,
         };
         let inspector = Inspector::new(&origin, process_of(&origin, drain), stderr);

@@ -5,7 +5,6 @@ use crate::drain::Drain;
 use crate::stderr::Stderr;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
-use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, Ring, Unreadable};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -42,7 +41,9 @@ const LOOK_NS: u64 = 1_000_000_000;
 pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let header = host.header().ok_or("there is no ring file")?;
     // Shared with the host, a descriptor could be closed by it, and its number be the host's own file a moment later.
-    let kept = (Stderr::asked(&Origin::new(header)) != Stderr::Off).then_some(libc::STDERR_FILENO);
+    // Nothing may be opened before that, not even for a moment.
+    let settings = header.settings.split(|&byte| byte == 0).next().unwrap_or_default();
+    let kept = (Stderr::asked(&String::from_utf8_lossy(settings)) != Stderr::Off).then_some(libc::STDERR_FILENO);
     own_descriptors(kept).ok_or("it gets no descriptors of its own (close_range, unshare)")?;
     let host_threads = HostThreads::new().ok_or("without /proc nobody can tell when it has to end")?;
     crate::install();

@@ -93,10 +93,10 @@ pub struct Drift {
     pub returned: i32,
 }
 
-/// The value of a setting that was in force.
-pub(crate) fn setting<'a>(origin: &'a Origin, setting: &Setting) -> &'a str {
+/// The value of a setting among those that were in force.
+pub(crate) fn setting<'a>(in_force: &'a str, setting: &Setting) -> &'a str {
     let value = |line: &'a str| line.strip_prefix(setting.variable)?.strip_prefix('=');
-    origin.settings.lines().find_map(value).unwrap_or_default()
+    in_force.lines().find_map(value).unwrap_or_default()
 }
 
 fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
@@ -106,10 +106,10 @@ fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
 impl Judge {
     /// For the process that a header describes.
     pub fn new(origin: &Origin) -> Self {
-        let mut policy = Policy::new(setting(origin, &MODE) == "enforce");
+        let mut policy = Policy::new(setting(&origin.settings, &MODE) == "enforce");
         let number = |id: &[u8]| RULES.iter().position(|rule| rule.id.as_bytes() == id);
-        policy.read(setting(origin, &ACTIONS).as_bytes(), number, |_| ());
-        let others = setting(origin, &AS).split(',').map(str::trim);
+        policy.read(setting(&origin.settings, &ACTIONS).as_bytes(), number, |_| ());
+        let others = setting(&origin.settings, &AS).split(',').map(str::trim);
         let others = others.filter_map(|name| Some((name.to_owned(), Product::of(name)?))).collect();
         let mut judge = Self {
             product: None,
@@ -117,7 +117,7 @@ impl Judge {
             cann: None,
             policy,
             others,
-            mute: Mute::new(setting(origin, &MUTE), setting(origin, &BASELINE)),
+            mute: Mute::new(setting(&origin.settings, &MUTE), setting(&origin.settings, &BASELINE)),
             modules: Modules::default(),
             seen: HashMap::new(),
             noted: HashMap::new(),
@@ -129,9 +129,9 @@ impl Judge {
 
     /// Takes over what the process has found out of its product by now.
     pub fn learn(&mut self, origin: &Origin) {
-        self.product = Product::of(first_of(setting(origin, &SOC), &origin.product));
-        self.cann = Version::parse(first_of(setting(origin, &CANN), &origin.cann));
-        self.form = match (setting(origin, &FORM), origin.form) {
+        self.product = Product::of(first_of(setting(&origin.settings, &SOC), &origin.product));
+        self.cann = Version::parse(first_of(setting(&origin.settings, &CANN), &origin.cann));
+        self.form = match (setting(&origin.settings, &FORM), origin.form) {
             ("ep", _) | ("auto" | "", 1) => Some(Form::EndPoint),
             ("rc", _) | ("auto" | "", 2) => Some(Form::RootComplex),
             _ => None,
@@ -140,7 +140,7 @@ impl Judge {
 
     /// A product that the rulebook does not know, if that is what the process runs on.
     pub fn unknown_product<'a>(&self, origin: &'a Origin) -> Option<&'a str> {
-        let name = first_of(setting(origin, &SOC), &origin.product);
+        let name = first_of(setting(&origin.settings, &SOC), &origin.product);
         (!name.is_empty() && self.product.is_none()).then_some(name)
     }
 

@@ -2,7 +2,6 @@
 
 use crate::judge::setting;
 use aclshim_facts::settings::STDERR;
-use aclshim_trace::origin::Origin;
 
 /// How much is written there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,8 +16,8 @@ pub enum Stderr {
 
 impl Stderr {
     /// As much as the process has asked for.
-    pub fn asked(origin: &Origin) -> Self {
-        match setting(origin, &STDERR) {
+    pub fn asked(settings: &str) -> Self {
+        match setting(settings, &STDERR) {
             "findings" => Self::Findings,
             "all" => Self::All,
             _ => Self::Off,
