@@ -2,7 +2,10 @@
 //!
 //! It holds no address, so that a case means the same in every process, and a smaller one can be made from it.
 
+mod change;
+
 use aclshim_facts::Function;
+pub use change::{Flat, Mutation};
 
 /// Somewhere a pointer can point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,30 +191,6 @@ pub struct Situation {
     pub exchanged: i32,
 }
 
-/// One change of a good call.
-#[derive(Clone, Debug)]
-pub enum Mutation {
-    Argument(usize, Value),
-    /// The destination is the source.
-    Alias,
-    ItemDst(usize, Value),
-    ItemMax(usize, Value),
-    ItemSrc(usize, Value),
-    ItemSize(usize, Value),
-    /// All items are of this size.
-    Sizes(Value),
-    DstType(usize, i32),
-    SrcType(usize, i32),
-    DstId(usize, u32),
-    SrcId(usize, u32),
-    Reserved(usize, u8, u8),
-    Index(usize, u64),
-    /// The items of the first attribute stay on one side, and it says so.
-    OneSide,
-    Context(Context),
-    Captures(Vec<Capture>, i32),
-}
-
 /// A good call and what is changed of it.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -220,102 +199,4 @@ pub struct Case {
     pub lists: Option<Lists>,
     pub situation: Situation,
     pub mutations: Vec<Mutation>,
-}
-
-/// The lists of a batch, flat and with their indexes.
-#[derive(Clone, Debug, Default)]
-pub struct Flat {
-    pub items: Vec<Item>,
-    pub attributes: Vec<Attribute>,
-    pub indexes: Vec<u64>,
-}
-
-impl Lists {
-    fn flat(&self) -> Flat {
-        let mut flat = Flat::default();
-        for (attribute, items) in &self.groups {
-            flat.attributes.push(*attribute);
-            flat.indexes.push(flat.items.len() as u64);
-            flat.items.extend(items.iter().cloned());
-        }
-        if let Some(last) = flat.items.last().cloned() {
-            flat.items.resize(flat.items.len().max(self.at_least), last);
-        }
-        flat
-    }
-}
-
-impl Case {
-    /// The call with its changes made.
-    pub fn changed(&self) -> (Vec<Value>, Option<Flat>, Situation) {
-        let mut arguments = self.arguments.clone();
-        let mut flat = self.lists.as_ref().map(Lists::flat);
-        let mut situation = self.situation.clone();
-        for mutation in &self.mutations {
-            match mutation {
-                Mutation::Argument(at, value) => arguments[*at] = *value,
-                Mutation::Alias => self.alias(&mut arguments, flat.as_mut()),
-                Mutation::Context(context) => situation.context = *context,
-                Mutation::Captures(captures, exchanged) => {
-                    situation.captures.clone_from(captures);
-                    situation.exchanged = *exchanged;
-                }
-                _ => {
-                    if let Some(flat) = &mut flat {
-                        flat.change(mutation);
-                    }
-                }
-            }
-        }
-        (arguments, flat, situation)
-    }
-
-    fn alias(&self, arguments: &mut [Value], flat: Option<&mut Flat>) {
-        let names = self.function.row().arguments;
-        let at = |wanted: &str| names.iter().position(|argument| argument.name == wanted);
-        if let (Some(dst), Some(src)) = (at("dst"), at("src")) {
-            arguments[dst] = arguments[src];
-        }
-        if let Some(item) = flat.and_then(|flat| flat.items.first_mut()) {
-            item.dst = item.src;
-        }
-    }
-}
-
-impl Flat {
-    fn one_side(&mut self) {
-        let group = self.indexes.get(1).map_or(self.items.len(), |next| *next as usize).min(self.items.len());
-        for item in &mut self.items[..group] {
-            if let (Value::Pointer(spot, _), Value::Pointer(_, offset)) = (item.dst, item.src) {
-                item.src = Value::Pointer(spot, offset);
-            }
-        }
-        if let Some(attribute) = self.attributes.first_mut() {
-            (attribute.src_type, attribute.src_id) = (attribute.dst_type, attribute.dst_id);
-        }
-    }
-
-    fn change(&mut self, mutation: &Mutation) {
-        fn nth<T>(list: &mut [T], at: usize) -> Option<&mut T> {
-            let at = at.checked_rem(list.len())?;
-            list.get_mut(at)
-        }
-        match *mutation {
-            Mutation::ItemDst(at, value) => nth(&mut self.items, at).into_iter().for_each(|item| item.dst = value),
-            Mutation::ItemMax(at, value) => nth(&mut self.items, at).into_iter().for_each(|item| item.dst_max = value),
-            Mutation::ItemSrc(at, value) => nth(&mut self.items, at).into_iter().for_each(|item| item.src = value),
-            Mutation::ItemSize(at, value) => nth(&mut self.items, at).into_iter().for_each(|item| item.size = value),
-            Mutation::Sizes(value) => self.items.iter_mut().for_each(|item| item.size = value),
-            Mutation::DstType(at, value) => nth(&mut self.attributes, at).into_iter().for_each(|a| a.dst_type = value),
-            Mutation::SrcType(at, value) => nth(&mut self.attributes, at).into_iter().for_each(|a| a.src_type = value),
-            Mutation::DstId(at, value) => nth(&mut self.attributes, at).into_iter().for_each(|a| a.dst_id = value),
-            Mutation::SrcId(at, value) => nth(&mut self.attributes, at).into_iter().for_each(|a| a.src_id = value),
-            Mutation::Reserved(at, byte, value) => {
-                nth(&mut self.attributes, at).into_iter().for_each(|a| a.reserved = Some((byte, value)));
-            }
-            Mutation::Index(at, value) => nth(&mut self.indexes, at).into_iter().for_each(|index| *index = value),
-            Mutation::OneSide => self.one_side(),
-            Mutation::Argument(..) | Mutation::Alias | Mutation::Context(_) | Mutation::Captures(..) => {}
-        }
-    }
 }

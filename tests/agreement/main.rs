@@ -20,7 +20,10 @@ mod generator;
 mod parent;
 mod resolve;
 mod scene;
+mod shelf;
+mod shown;
 mod tally;
+mod tame;
 mod vendor;
 mod worker;
 

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock};
 const SEED: u64 = 20_260_822;
 
 /// For each configuration; there are 96.
-const CALLS: usize = 3000;
+const CALLS: usize = 2000;
 
 /// Children at a time.
 const AT_A_TIME: usize = 2;
