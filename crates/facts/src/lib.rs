@@ -9,6 +9,7 @@ pub mod case;
 pub mod code;
 pub mod documents;
 pub mod functions;
+pub mod message;
 pub mod product;
 pub mod rule;
 pub mod rules;

@@ -18,8 +18,10 @@ mod support;
 mod symbol;
 mod words;
 
+use crate::call::Form;
+use crate::functions::Function;
 use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
-use crate::world::{Remembering, World};
+use crate::world::{self, Remembering, Stream, World};
 pub use checklist::{Checklist, Step, checklist};
 
 /// Every rule. A rule's position is its number, which stands in records: rules are only added, at the end, never
@@ -97,10 +99,40 @@ impl Rule {
     }
 }
 
+/// Whether there is nothing to say of a linear call, at a glance: the call that almost every call is, where nothing is
+/// known of memory. `false` says nothing.
+#[inline(always)]
+pub fn is_plain(subject: &Subject) -> bool {
+    let Form::Linear { dst, dst_max, src, count, kind } = subject.call.form else { return false };
+    let world = &subject.world;
+    let (dst, src) = (dst as usize, src as usize);
+    let is_fitting = count.wrapping_sub(1) < dst_max && count <= dst_max && dst != 0 && src != 0;
+    let is_apart = dst.abs_diff(src) >= count;
+    let ends = dst.checked_add(count).is_some() && src.checked_add(count).is_some();
+    let is_at_home = world.has_context != Some(false) && !world.memory.tells();
+    if !(is_fitting && is_apart && ends && is_at_home) {
+        return false;
+    }
+    match subject.function {
+        Function::aclrtMemcpy => (0..=5).contains(&kind.0) && world.is_capture_in_the_way != Some(true),
+        Function::aclrtMemcpyAsync => {
+            let is_in_line = (dst | src) % 64 == 0;
+            // Host to host is forbidden at the host's side, and the host's kinds on the board.
+            let least = if world.form == Some(world::Form::RootComplex) { 3 } else { 1 };
+            let is_stream = !matches!(world.stream, Stream::Foreign { .. } | Stream::Invalid);
+            is_in_line && (least..=5).contains(&kind.0) && is_stream
+        }
+        _ => false,
+    }
+}
+
 /// Hands every broken rule to `found`, each once. Makes no text and takes no memory.
 ///
 /// A finding of severity error means that the vendor refuses the call, if not for this rule then for another one.
 pub fn judge_each(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
+    if is_plain(subject) {
+        return;
+    }
     let memory = Remembering::new(subject.world.memory);
     let subject = &Subject { world: World { memory: &memory, ..subject.world }, ..*subject };
     let checklist = checklist(subject.function);
@@ -125,18 +157,20 @@ pub fn judge_each(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Findin
             Step::Accept(_) => {}
             Step::Check(rule) => _ = see(rule, (rule.check)(subject)),
             Step::Part(rule, check) => _ = see(rule, check(subject)),
-            Step::Items if memory_tells(subject) => item::walk(subject, &mut see),
-            Step::Items => item::walk_unseeing(subject, &mut see),
+            Step::Items => {
+                item::attributes(subject, &mut see);
+                if subject.world.memory.tells() {
+                    item::walk(subject, &mut see);
+                } else {
+                    item::walk_unseeing(subject, &mut see);
+                }
+            }
         }
     }
     let advice = if goes_through { checklist.advice } else { &[] };
     for rule in advice.iter().chain(checklist.always) {
         see(rule, (rule.check)(subject));
     }
-}
-
-fn memory_tells(subject: &Subject) -> bool {
-    subject.world.memory.tells()
 }
 
 /// What is wrong with a call: at most [`Findings::ROOM`] findings, and every broken rule's bit.

@@ -187,7 +187,11 @@ pub static BATCH_RESERVED: Rule = Rule {
 fn batch_reserved(s: &Subject) -> Verdict {
     let Some(batch) = s.batch() else { return Verdict::Holds };
     let (attrs, is_whole) = entries(s.arrays.attrs, batch.attr_count);
-    match attrs.iter().position(|attr| u128::from_ne_bytes(attr.rsv) != 0) {
+    let is_set = |attr: &aclrtMemcpyBatchAttr| u128::from_ne_bytes(attr.rsv) != 0;
+    if !attrs.iter().fold(false, |any, attr| any | is_set(attr)) {
+        return as_far(is_whole);
+    }
+    match attrs.iter().position(is_set) {
         Some(index) => {
             let finding = s.refusal(Role::Attrs, ACL_ERROR_INVALID_PARAM);
             Verdict::Broken(crate::rule::Finding { index: Some(index), ..finding })
@@ -349,7 +353,11 @@ pub static BATCH_INDEX_ORDER: Rule = Rule {
 fn batch_index_order(s: &Subject) -> Verdict {
     let Some(batch) = s.batch() else { return Verdict::Holds };
     let (indexes, is_whole) = entries(s.arrays.attr_indexes, batch.attr_count);
-    match indexes.iter().zip(indexes.iter().skip(1)).position(|(before, index)| index <= before) {
+    let pairs = || indexes.iter().zip(indexes.get(1..).unwrap_or_default());
+    if pairs().fold(true, |rises, (before, index)| rises & (index > before)) {
+        return as_far(is_whole);
+    }
+    match pairs().position(|(before, index)| index <= before) {
         Some(before) => wrong_index(s, before + 1),
         None => as_far(is_whole),
     }
@@ -387,7 +395,11 @@ fn batch_index_range(s: &Subject) -> Verdict {
     let Some(batch) = s.batch() else { return Verdict::Holds };
     let (indexes, is_whole) = entries(s.arrays.attr_indexes, batch.attr_count);
     // The first is BATCH-INDEX-FIRST's.
-    match indexes.iter().skip(1).position(|index| *index >= batch.items) {
+    let indexes = indexes.get(1..).unwrap_or_default();
+    if indexes.iter().fold(true, |all, index| all & (*index < batch.items)) {
+        return as_far(is_whole);
+    }
+    match indexes.iter().position(|index| *index >= batch.items) {
         Some(before) => wrong_index(s, before + 1),
         None => as_far(is_whole),
     }

@@ -9,7 +9,7 @@ use super::batch::{
     BATCH_LIMIT, BATCH_RESERVED,
 };
 use super::descriptor::{DESC_ALIGN, DESC_CONFIG, DESC_PLACE, DESC_SIDES, DESC_STREAM_NULL, SIZE_TRUNCATED};
-use super::item::{BATCH_DIRECTION, BATCH_PLACE, BATCH_UNORDERED, BATCH_UNREGISTERED};
+use super::item::BATCH_UNORDERED;
 use super::kind::{
     ASYNC_HOST_TO_HOST, BUFFER_PLACE, KIND_FUNCTION, KIND_PLACE, KIND_RANGE, KIND_ROOT_COMPLEX, host_to_host_refused,
 };
@@ -49,7 +49,7 @@ pub enum Step {
     Check(&'static Rule),
     /// It checks a part of a rule.
     Part(&'static Rule, fn(&Subject) -> Verdict),
-    /// It looks at the items of a batch.
+    /// It looks at the items of a batch, and what their attributes say comes out.
     Items,
 }
 
@@ -260,10 +260,9 @@ const BATCH_ASYNC_STEPS: &[Step] = &[
     Items,
 ];
 
-const BATCH_ADVICE: &[&Rule] = &[&BATCH_UNREGISTERED, &BATCH_DIRECTION, &BATCH_PLACE, &BATCH_UNORDERED];
+const BATCH_ADVICE: &[&Rule] = &[&BATCH_UNORDERED];
 
-const BATCH_ASYNC_ADVICE: &[&Rule] =
-    &[&BATCH_UNREGISTERED, &BATCH_DIRECTION, &BATCH_PLACE, &BATCH_UNORDERED, &ASYNC_PAGEABLE];
+const BATCH_ASYNC_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &ASYNC_PAGEABLE];
 
 static BATCH: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[] };
 static BATCH_V2: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[&UNSUPPORTED_RELEASE] };

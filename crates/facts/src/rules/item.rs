@@ -167,11 +167,15 @@ pub static BATCH_PLACE: Rule = Rule {
 };
 
 fn batch_place(s: &Subject) -> Verdict {
-    let unknown_type = |location: aclrtMemLocation| !(HOST..=HOST_NUMA).contains(&location.type_);
-    match attr_where(s, |attr| unknown_type(attr.dstLoc) || unknown_type(attr.srcLoc)) {
+    match unknown_type(s) {
         Verdict::Holds | Verdict::Unknown => first_of(s, &BATCH_PLACE),
         verdict => verdict,
     }
+}
+
+fn unknown_type(s: &Subject) -> Verdict {
+    let is_none = |location: aclrtMemLocation| !(HOST..=HOST_NUMA).contains(&location.type_);
+    attr_where(s, |attr| is_none(attr.dstLoc) || is_none(attr.srcLoc))
 }
 
 /// The first attribute of which `is_wrong`; the first item of its range is then refused, if none before it is.
@@ -188,6 +192,26 @@ fn attr_where(s: &Subject, is_wrong: impl Fn(&aclrtMemcpyBatchAttr) -> bool) -> 
         None if is_whole => Verdict::Holds,
         None => Verdict::Unknown,
     }
+}
+
+/// What the attributes alone say, in one pass: each pair of types that comes is a bit, and only a pair that some rule
+/// has a word about is searched for.
+pub fn attributes(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
+    let Some(batch) = s.batch() else { return };
+    let (attrs, _) = entries(s.arrays.attrs, batch.attr_count);
+    let column = |location: aclrtMemLocation| (location.type_ as u32).min(7);
+    let bit = |dst: u32, src: u32| 1u64 << (dst * 8 + src);
+    let seen = attrs.iter().fold(0, |seen, attr| seen | bit(column(attr.dstLoc), column(attr.srcLoc)));
+    let (host, device, numa) = (HOST as u32, ON_DEVICE as u32, HOST_NUMA as u32);
+    let to_device = bit(device, host) | bit(device, numa);
+    let to_host = bit(host, device) | bit(numa, device);
+    if seen & !to_device == 0 || seen & !to_host == 0 {
+        return;
+    }
+    for rule in [&BATCH_UNREGISTERED, &BATCH_DIRECTION] {
+        see(rule, (rule.check)(s));
+    }
+    see(&BATCH_PLACE, unknown_type(s));
 }
 
 /// BATCH-UNREGISTERED
@@ -433,7 +457,11 @@ fn items(s: &Subject, see: See) -> Option<()> {
     }
     let mut attribute = 0;
     let mut has_pageable = false;
-    for index in 0..batch.items {
+    // Never further than the arrays were read: numBatches is the caller's word.
+    let read = |length: Option<usize>| length.unwrap_or(0).min(batch.items);
+    let pointers = read(s.arrays.dsts.map(<[_]>::len)).min(read(s.arrays.srcs.map(<[_]>::len)));
+    let count = pointers.min(read(s.arrays.sizes.map(<[_]>::len)));
+    for index in 0..count {
         // As the vendor does: at most one attribute further an item.
         let next = s.arrays.attr_indexes.and_then(|indexes| indexes.get(attribute + 1));
         if attribute + 1 < batch.attr_count && next.is_some_and(|next| index >= *next) {
@@ -449,6 +477,9 @@ fn items(s: &Subject, see: See) -> Option<()> {
             room(s, item, see)?;
         }
     }
+    if count < batch.items {
+        tell(see, &BATCH_PLACE, Verdict::Unknown)?;
+    }
     if is_whole && has_pageable {
         tell(see, &CAPTURE_PAGEABLE, captured(s))?;
         let finding = s.failing(usize::MAX, s.refusal(Role::Items, ACL_ERROR_RT_FEATURE_NOT_SUPPORT));
@@ -458,7 +489,7 @@ fn items(s: &Subject, see: See) -> Option<()> {
         tell(see, &BATCH_ZERO_SIZE, batch_zero_size(s))?;
     }
     if !is_on_stream || is_whole {
-        for index in 0..batch.items {
+        for index in 0..count {
             room(s, sides(s, index)?, see)?;
         }
     }

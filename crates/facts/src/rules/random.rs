@@ -159,6 +159,18 @@ fn a_refusal_is_found_and_an_error_that_is_found_is_refused() {
 }
 
 #[test]
+fn of_a_plain_call_there_is_nothing_to_say() {
+    let mut plain = 0;
+    each(400_000, |subject| {
+        if is_plain(subject) {
+            plain += 1;
+            assert_eq!(judge(subject).set, 0, "{:?}", subject.call);
+        }
+    });
+    assert!(plain > 100, "{plain}");
+}
+
+#[test]
 fn a_rule_speaks_only_of_its_own_functions_and_of_an_argument_that_is_there() {
     each(100_000, |subject| {
         judge_each(subject, &mut |rule, finding| {

@@ -67,7 +67,7 @@ pub static SYMBOL_OVERFLOW: Rule = Rule {
         Case::bad(aclrtMemcpyToSymbol, "an offset below 0", &[case::SYMBOL, PINNED, 64, u64::MAX - 7, 1]),
         Case::good(aclrtMemcpyToSymbol, "an offset", &[case::SYMBOL, PINNED, 64, 8, 1]),
     ],
-    implies: &[("RANGE-OVERFLOW", "the range of the variable then ends behind the address space as well")],
+    implies: &[],
 };
 
 fn symbol_overflow(s: &Subject) -> Verdict {

@@ -12,6 +12,83 @@ fn a_number_is_a_position_and_there_is_room_for_128() {
     assert!(RULES.len() <= 128);
 }
 
+/// Records hold positions, logs and settings hold ids: a line of this list may be added, never changed.
+const IDS: &[&str] = &[
+    "NULL-POINTER",
+    "ZERO-SIZE",
+    "DEST-MAX",
+    "SAME-ADDRESS",
+    "KIND-RANGE",
+    "KIND-FUNCTION",
+    "KIND-PLACE",
+    "BUFFER-PLACE",
+    "ASYNC-HOST-TO-HOST",
+    "KIND-ROOT-COMPLEX",
+    "ALIGN-64",
+    "OVERLAP",
+    "RANGE-OVERFLOW",
+    "MEMORY-ROOM",
+    "UNALLOCATED",
+    "DEVICE-CLOSED",
+    "CONTEXT-MISSING",
+    "STREAM-INVALID",
+    "STREAM-FOREIGN",
+    "CAPTURE-SYNC",
+    "CAPTURE-PAGEABLE",
+    "CAPTURE-BLOCKS",
+    "ASYNC-PAGEABLE",
+    "CONDITION-DRIVER",
+    "PITCH-WIDTH",
+    "PITCH-LIMIT",
+    "PITCH-KIND",
+    "PITCH-PLACE",
+    "PITCH-PRODUCT",
+    "PITCH-ROOT-COMPLEX",
+    "BATCH-EMPTY",
+    "BATCH-DEST-MAX",
+    "BATCH-RESERVED",
+    "BATCH-ATTRS",
+    "BATCH-LIMIT",
+    "BATCH-INDEX-FIRST",
+    "BATCH-INDEX-ORDER",
+    "BATCH-INDEX-RANGE",
+    "BATCH-ZERO-SIZE",
+    "BATCH-NULL-ITEM",
+    "BATCH-PLACE",
+    "BATCH-UNREGISTERED",
+    "BATCH-DIRECTION",
+    "BATCH-UNORDERED",
+    "SIZE-LIMIT",
+    "OFFSET-LIMIT",
+    "OFFSET-ROOM",
+    "DESC-ALIGN",
+    "DESC-STREAM-NULL",
+    "DESC-PLACE",
+    "DESC-SIDES",
+    "DESC-CONFIG",
+    "SIZE-TRUNCATED",
+    "WORDS-ALIGN",
+    "WORDS-PLACE",
+    "WORDS-IGNORED",
+    "SYMBOL-UNKNOWN",
+    "SYMBOL-OVERFLOW",
+    "SYMBOL-RANGE",
+    "DEPRECATED",
+    "EXPERIMENTAL",
+    "UNSUPPORTED-PRODUCT",
+    "UNSUPPORTED-RELEASE",
+];
+
+#[test]
+fn an_id_keeps_its_number() {
+    let ids: Vec<_> = RULES.iter().map(|rule| rule.id).collect();
+    assert_eq!(ids, IDS);
+    let is_plain = |id: &str| {
+        id.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit()))
+    };
+    assert!(ids.iter().all(|id| is_plain(id)), "capital words with hyphens");
+}
+
 #[test]
 fn every_case_breaks_its_rule_and_no_other_and_every_near_miss_none() {
     let mut wrong = Vec::new();
@@ -107,6 +184,33 @@ fn a_prediction_names_a_rule_that_is_found_with_the_same_code() {
                 Prediction::Accepted => assert!(!worst, "{} {:?}", rule.id, case.says),
                 Prediction::Unknown => {}
             }
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_claims_more_items_than_were_read_is_looked_at_no_further() {
+    let case = batch::THREE_NOW;
+    let mut words = case.to_vec();
+    words[4] = u64::MAX;
+    words[7] = u64::MAX;
+    for function in [Function::aclrtMemcpyBatch, Function::aclrtMemcpyBatchAsync] {
+        let case = crate::case::Case::good(function, "", &[]).within(batch::THREE);
+        case.look(|subject| {
+            let subject = Subject { call: function.call(&words), ..*subject };
+            judge(&subject);
+            assert_eq!(predict(&subject), Prediction::Unknown);
+        });
+    }
+}
+
+#[test]
+fn what_a_rule_is_said_to_imply_comes_with_one_of_its_cases() {
+    for rule in RULES {
+        for (id, reason) in rule.implies {
+            let implied = Rule::by_id(id).unwrap_or_else(|| panic!("{} implies {id}, which is no rule", rule.id));
+            let comes = |case: &crate::case::Case| case.look(judge).set & 1 << implied.number != 0;
+            assert!(rule.cases.iter().any(|case| case.breaks && comes(case)), "{} without {id}: {reason}", rule.id);
         }
     }
 }

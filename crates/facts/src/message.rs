@@ -1,0 +1,359 @@
+//! What is said to people: of a finding, with all values, and of a code that came back.
+//!
+//! Only readers call this; it takes memory, and the shim's host never does.
+
+use crate::abi::{KINDS, aclError};
+use crate::call::{Batch, Call, Form};
+use crate::code;
+use crate::rule::{Finding, Rule, Scope, Severity, Source, Subject, Verdict};
+use crate::rules::{RULES, predict};
+use crate::world;
+use std::fmt::{self, Display, Write};
+
+impl Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(match self {
+            Severity::Portability => "portability",
+            Severity::Perf => "perf",
+            Severity::Violation => "violation",
+            Severity::Error => "error",
+        })
+    }
+}
+
+impl Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (who, what) = match self {
+            Source::Doc(what) => ("documents", what),
+            Source::Header(what) => ("header", what),
+            Source::Runtime(what) => ("runtime source", what),
+            Source::Driver(what) => ("driver source", what),
+            Source::Observed(what) => ("observed", what),
+            Source::Ours(what) => ("ours", what),
+        };
+        write!(f, "{who}: {what}")
+    }
+}
+
+impl Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.products {
+            [] => f.write_str("all products")?,
+            products => f.write_str(&products.join("*, ")).and_then(|()| f.write_str("*"))?,
+        }
+        match self.forms {
+            [] => {}
+            forms => {
+                let names: Vec<_> = forms.iter().map(|form| form_name(*form)).collect();
+                write!(f, "; {}", names.join(", "))?;
+            }
+        }
+        if let Some(release) = self.since {
+            write!(f, "; CANN {}.{} and later", release.major, release.minor)?;
+        }
+        if let Some(release) = self.before {
+            write!(f, "; before CANN {}.{}", release.major, release.minor)?;
+        }
+        Ok(())
+    }
+}
+
+fn form_name(form: world::Form) -> &'static str {
+    match form {
+        world::Form::EndPoint => "Ascend EP",
+        world::Form::RootComplex => "Ascend RC",
+    }
+}
+
+/// A word as C code would write it, by the type of its argument.
+pub fn value(c_type: &str, word: u64) -> String {
+    match c_type {
+        "aclrtMemcpyKind" => match KINDS.get(word as usize) {
+            Some(name) => format!("ACL_MEMCPY_{name}"),
+            None => (word as i32).to_string(),
+        },
+        "int32_t" => (word as i32).to_string(),
+        "uint32_t" => (word as u32).to_string(),
+        "size_t" if word == u64::MAX => "SIZE_MAX".into(),
+        "size_t" => word.to_string(),
+        _ if word == 0 => "NULL".into(),
+        _ => format!("{word:#x}"),
+    }
+}
+
+/// The words that a call was made of, in the order of its row.
+fn words(call: &Call) -> Vec<u64> {
+    let mut words = match call.form {
+        Form::Linear { dst, dst_max, src, count, kind } => {
+            vec![dst as u64, dst_max as u64, src as u64, count as u64, kind.0 as u64]
+        }
+        Form::Pitched { dst, dst_pitch, src, src_pitch, width, height, kind } => {
+            let kind = kind.0 as u64;
+            vec![dst as u64, dst_pitch as u64, src as u64, src_pitch as u64, width as u64, height as u64, kind]
+        }
+        Form::Batch(Batch { dsts, dst_maxs, srcs, sizes, items, attrs, attr_indexes, attr_count, fail_index }) => {
+            let mut words = vec![dsts as u64, dst_maxs as u64, srcs as u64, sizes as u64, items as u64];
+            words.extend([attrs as u64, attr_indexes as u64, attr_count as u64]);
+            words.extend(fail_index.map(|index| index as u64));
+            words
+        }
+        Form::Indirect { dst, dst_max, dst_offset, src, count, src_offset, kind } => {
+            let (count, src_offset) = (count as u64, src_offset as u64);
+            vec![dst as u64, dst_max as u64, dst_offset as u64, src as u64, count, src_offset, kind.0 as u64]
+        }
+        Form::Described { desc, kind } => vec![desc as u64, kind.0 as u64],
+        Form::FromSymbol { dst, dst_max, symbol, count, offset, kind } => {
+            vec![dst as u64, dst_max as u64, symbol as u64, count as u64, offset as u64, kind.0 as u64]
+        }
+        Form::ToSymbol { symbol, src, count, offset, kind } => {
+            vec![symbol as u64, src as u64, count as u64, offset as u64, kind.0 as u64]
+        }
+        Form::DescSize { kind, size } => vec![kind.0 as u64, size as u64],
+        Form::SetDesc { desc, kind, src, dst, count, config } => {
+            vec![desc as u64, kind.0 as u64, src as u64, dst as u64, count as u64, config as u64]
+        }
+        Form::Fill { dst, dst_max, value, count } => vec![dst as u64, dst_max as u64, value as u64, count as u64],
+        Form::FillWords { dst, dst_max, value, words } => {
+            vec![dst as u64, dst_max as u64, value as u64, words as u64]
+        }
+    };
+    words.extend(call.stream.map(|stream| stream as u64));
+    words
+}
+
+/// The entry of the array that a finding is at, and what else belongs to it.
+fn entry(subject: &Subject, name: &str, index: usize) -> Option<String> {
+    let arrays = &subject.arrays;
+    let number = |array: Option<&[usize]>| array?.get(index).copied();
+    let pointer = |array: Option<&[*mut core::ffi::c_void]>| array?.get(index).map(|pointer| *pointer as usize);
+    match name {
+        "dsts" => pointer(arrays.dsts).map(|address| format!("{address:#x}")),
+        "srcs" => pointer(arrays.srcs).map(|address| format!("{address:#x}")),
+        "sizes" => number(arrays.sizes).map(|size| size.to_string()),
+        "destMaxs" => {
+            let max = number(arrays.dst_maxs)?;
+            let size = number(arrays.sizes).map_or(String::new(), |size| format!(", sizes[{index}] = {size}"));
+            Some(format!("{max}{size}"))
+        }
+        "attrsIndexes" => {
+            let at = |index: usize| arrays.attr_indexes?.get(index).copied();
+            let before = index.checked_sub(1).and_then(|before| Some((before, at(before)?)));
+            let before = before.map_or(String::new(), |(index, value)| format!(", attrsIndexes[{index}] = {value}"));
+            Some(format!("{}{before}", at(index)?))
+        }
+        "attrs" => {
+            let attr = arrays.attrs?.get(index)?;
+            let first = arrays.attr_indexes.and_then(|indexes| indexes.get(index));
+            let first = first.map_or(String::new(), |first| format!(", from item {first} on"));
+            Some(format!("{{dst {}, src {}}}{first}", location(attr.dstLoc), location(attr.srcLoc)))
+        }
+        _ => None,
+    }
+}
+
+/// A location as people say it. The id of a host location means nothing, and may be anything.
+fn location(location: crate::abi::aclrtMemLocation) -> String {
+    match location.type_ {
+        0 => "HOST".into(),
+        1 => format!("DEVICE {}", location.id),
+        2 => "UNREGISTERED".into(),
+        3 => "MANAGED".into(),
+        4 => "HOST_NUMA".into(),
+        other => format!("type {other}"),
+    }
+}
+
+/// The attribute of an item: what a finding at an item of `dsts` or `srcs` is measured against.
+fn attribute_of(subject: &Subject, item: usize) -> Option<String> {
+    let indexes = subject.arrays.attr_indexes?;
+    let entry = indexes.iter().rposition(|first| *first <= item)?;
+    let attr = subject.arrays.attrs?.get(entry)?;
+    Some(format!("attrs[{entry}] = {{dst {}, src {}}}", location(attr.dstLoc), location(attr.srcLoc)))
+}
+
+/// The call with its values, and where the finding is.
+fn values(subject: &Subject, finding: &Finding) -> String {
+    let row = subject.function.row();
+    let words = words(&subject.call);
+    let mut text = format!("{}(", row.name);
+    for (position, (argument, word)) in row.arguments.iter().zip(&words).enumerate() {
+        let comma = if position == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}{} = {}", argument.name, value(argument.c_type, *word));
+    }
+    text.push(')');
+    let Some(argument) = row.arguments.get(finding.argument as usize) else { return text };
+    match finding.index {
+        Some(index) => {
+            let _ = write!(text, ": {}[{index}]", argument.name);
+            if let Some(entry) = entry(subject, argument.name, index) {
+                let _ = write!(text, " = {entry}");
+            }
+            if matches!(argument.name, "dsts" | "srcs")
+                && let Some(attribute) = attribute_of(subject, index)
+            {
+                let _ = write!(text, ", {attribute}");
+            }
+        }
+        None => {
+            let _ = write!(text, ": {}", argument.name);
+        }
+    }
+    text
+}
+
+/// What the vendor returns for a finding.
+fn outcome(finding: &Finding) -> String {
+    if finding.severity != Severity::Error {
+        return "the vendor accepts the call".into();
+    }
+    let name = code::name(finding.code).unwrap_or("a code without a name");
+    let index = match finding.fail_index {
+        Some(usize::MAX) => ", failIndex SIZE_MAX".into(),
+        Some(index) => format!(", failIndex {index}"),
+        None => String::new(),
+    };
+    format!("the vendor returns {} ({name}){index}", finding.code)
+}
+
+/// A finding in words: the values, what is demanded and who says so, what the vendor does, and the fix.
+pub fn message(rule: &Rule, subject: &Subject, finding: &Finding) -> String {
+    let source = rule.sources.first().map_or(String::new(), |source| format!(" [{source}]"));
+    format!(
+        "{} {}: {}. {}{source}. {}. Fix: {}.",
+        finding.severity,
+        rule.id,
+        values(subject, finding),
+        sentence(rule.statement),
+        sentence(&outcome(finding)),
+        rule.fix
+    )
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next();
+    // An argument of the vendor's keeps its spelling.
+    let word = text.split([' ', ',', '[']).next().unwrap_or_default();
+    let is_word = word.chars().all(|letter| letter.is_ascii_lowercase()) && !ARGUMENTS.contains(&word);
+    match first {
+        Some(first) if is_word => first.to_uppercase().chain(letters).collect(),
+        _ => text.into(),
+    }
+}
+
+/// Arguments that are spelled like words.
+const ARGUMENTS: &[&str] = &["kind", "width", "height", "count", "ptr", "offset", "symbol", "config"];
+
+/// The rules that the vendor may have refused this call for with this code, the most likely first: those that are
+/// broken, or could be for all that is known, in the order of the vendor's checks.
+pub fn explain(subject: &Subject, code: aclError) -> Vec<&'static Rule> {
+    let mut likely: Vec<&'static Rule> = Vec::new();
+    let mut add = |rule: &'static Rule| {
+        let returns = rule.codes.iter().any(|(other, _)| *other == code);
+        if returns
+            && rule.functions.contains(&subject.function)
+            && !likely.iter().any(|other| std::ptr::eq(*other, rule))
+        {
+            likely.push(rule);
+        }
+    };
+    if let crate::rule::Prediction::Refused { rule, code: predicted, .. } = predict(subject)
+        && predicted == code
+        && let Some(rule) = RULES.get(rule)
+    {
+        add(rule);
+    }
+    crate::rules::judge_each(subject, &mut |rule, finding| {
+        if finding.code == code {
+            add(rule);
+        }
+    });
+    for rule in RULES {
+        if (rule.check)(subject) == Verdict::Unknown {
+            add(rule);
+        }
+    }
+    likely
+}
+
+/// A code that a call returned, in words, with the ids of the likely rules.
+pub fn code_message(subject: &Subject, code: aclError) -> String {
+    let name = code::name(code).unwrap_or("a code without a name");
+    let mut text = format!("{} returned {code} ({name})", subject.function.row().name);
+    if let Some(meaning) = code::meaning(code) {
+        let _ = write!(text, ": {meaning}");
+    }
+    let likely: Vec<_> = explain(subject, code).iter().map(|rule| rule.id).collect();
+    if !likely.is_empty() {
+        let _ = write!(text, "; likely {}", likely.join(", "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::Function;
+    use crate::rule::Arrays;
+    use crate::rules::judge_each;
+    use crate::world::World;
+
+    #[test]
+    fn every_case_has_a_message_with_values_statement_outcome_and_fix() {
+        for rule in RULES {
+            for case in rule.cases.iter().filter(|case| case.breaks) {
+                case.look(|subject| {
+                    judge_each(subject, &mut |found, finding| {
+                        let text = message(found, subject, &finding);
+                        let row = subject.function.row();
+                        assert!(
+                            text.starts_with(&format!("{} {}: {}(", finding.severity, found.id, row.name)),
+                            "{text}"
+                        );
+                        assert!(text.contains(found.fix) && text.ends_with('.') && !text.contains(".."), "{text}");
+                        assert_eq!(
+                            text.contains("the vendor returns") || text.contains("The vendor returns"),
+                            finding.code != 0,
+                            "{text}"
+                        );
+                    });
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_call_come_back() {
+        for function in Function::ALL {
+            let count = function.row().arguments.len();
+            let given: Vec<u64> = (1..=count as u64).collect();
+            assert_eq!(words(&function.call(&given)), given, "{}", function.row().name);
+        }
+    }
+
+    #[test]
+    fn a_message_names_the_entry_of_the_array_and_the_item() {
+        let rule = Rule::by_id("BATCH-PLACE").unwrap();
+        let text = rule.cases[0].look(|subject| {
+            let mut text = String::new();
+            judge_each(subject, &mut |rule, finding| text = message(rule, subject, &finding));
+            text
+        });
+        assert!(text.contains(": dsts[1] = 0x100000200000, attrs[0] = {dst DEVICE 0, src HOST}."), "{text}");
+        assert!(text.contains("The vendor returns 107000 (ACL_ERROR_RT_PARAM_INVALID), failIndex 1."), "{text}");
+    }
+
+    #[test]
+    fn a_code_is_explained_by_what_is_broken_and_by_what_is_not_known() {
+        let ids = |words: &[u64], code| {
+            let function = Function::aclrtMemcpyAsync;
+            let (call, arrays, world) = (function.call(words), Arrays::default(), World::UNKNOWN);
+            let rules = explain(&Subject { function, call, arrays, world }, code);
+            rules.iter().map(|rule| rule.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&[64, 64, 0, 64, 1, 0], 100_000), ["NULL-POINTER"]);
+        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 107_002), ["CONTEXT-MISSING"]);
+        assert_eq!(ids(&[64, 63, 128, 64, 1, 0], 107_000)[0], "DEST-MAX");
+        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 0), [] as [&str; 0]);
+    }
+}
