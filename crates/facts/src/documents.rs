@@ -5,8 +5,8 @@ use crate::settings::{SETTINGS, Value, bytes_text};
 use std::fmt::Write;
 
 /// Every generated page: file name under `docs/` and text.
-pub fn pages() -> [(&'static str, String); 2] {
-    [("functions.md", functions()), ("settings.md", settings())]
+pub fn pages() -> [(&'static str, String); 3] {
+    [("functions.md", functions()), ("rules.md", rules()), ("settings.md", settings())]
 }
 
 const MADE: &str = "<!-- Made from crates/facts by `make docs`; edit the table, not this page. -->\n\n";
@@ -19,6 +19,10 @@ fn functions() -> String {
     page.truncate(page.trim_end().len());
     page.push('\n');
     page
+}
+
+fn rules() -> String {
+    format!("# Rules\n\n{MADE}{}", crate::rulebook::body())
 }
 
 fn settings() -> String {

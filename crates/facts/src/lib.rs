@@ -1,7 +1,8 @@
-//! The tables that everything else is made from: functions, decoded calls, settings, codes.
+//! The tables that everything else is made from: functions, decoded calls, rules, settings, codes.
 //!
 //! This crate exports nothing to C and holds no state, so that the command, the documents and
-//! the shim can all use it. One row a function ([`api!`]), one row a setting ([`settings`]).
+//! the shim can all use it. One row a function ([`api!`]), one entry a rule ([`rules`]), one row a
+//! setting ([`settings`]).
 
 pub mod abi;
 pub mod call;
@@ -12,7 +13,9 @@ pub mod functions;
 pub mod message;
 pub mod product;
 pub mod rule;
+pub mod rulebook;
 pub mod rules;
+pub mod seeds;
 pub mod settings;
 pub mod world;
 

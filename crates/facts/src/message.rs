@@ -39,7 +39,7 @@ impl Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.products {
             [] => f.write_str("all products")?,
-            products => f.write_str(&products.join("*, ")).and_then(|()| f.write_str("*"))?,
+            products => f.write_str(&products.join(", "))?,
         }
         match self.forms {
             [] => {}

@@ -48,7 +48,7 @@ pub struct Rule {
 /// The products, forms and releases that a rule holds for.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    /// How the SoC names begin; empty for all products.
+    /// By [`crate::product::Product::name`]; empty for all products.
     pub products: &'static [&'static str],
     /// Where the program runs; empty for both.
     pub forms: &'static [Form],

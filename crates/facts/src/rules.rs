@@ -2,20 +2,24 @@
 
 mod argument;
 pub mod batch;
+mod capture;
 mod checklist;
 mod descriptor;
 mod direction;
 mod group;
 mod item;
 mod kind;
+mod layout;
 mod memory;
 mod offset;
 mod pitch;
+mod range;
 pub mod role;
 mod side;
 mod stream;
 mod support;
 mod symbol;
+mod walk;
 mod words;
 
 use crate::call::Form;
@@ -38,18 +42,18 @@ pub static RULES: &[&Rule] = &[
     &kind::ASYNC_HOST_TO_HOST,
     &kind::KIND_ROOT_COMPLEX,
     &memory::ALIGN_64,
-    &memory::OVERLAP,
-    &memory::RANGE_OVERFLOW,
-    &memory::MEMORY_ROOM,
+    &range::OVERLAP,
+    &range::RANGE_OVERFLOW,
+    &range::MEMORY_ROOM,
     &memory::UNALLOCATED,
     &memory::DEVICE_CLOSED,
     &stream::CONTEXT_MISSING,
     &stream::STREAM_INVALID,
     &stream::STREAM_FOREIGN,
-    &stream::CAPTURE_SYNC,
-    &stream::CAPTURE_PAGEABLE,
-    &stream::CAPTURE_BLOCKS,
-    &stream::ASYNC_PAGEABLE,
+    &capture::CAPTURE_SYNC,
+    &capture::CAPTURE_PAGEABLE,
+    &capture::CAPTURE_BLOCKS,
+    &capture::ASYNC_PAGEABLE,
     &stream::CONDITION_DRIVER,
     &pitch::PITCH_WIDTH,
     &pitch::PITCH_LIMIT,
@@ -60,11 +64,11 @@ pub static RULES: &[&Rule] = &[
     &batch::BATCH_EMPTY,
     &batch::BATCH_DEST_MAX,
     &batch::BATCH_RESERVED,
-    &batch::BATCH_ATTRS,
+    &layout::BATCH_ATTRS,
     &batch::BATCH_LIMIT,
-    &batch::BATCH_INDEX_FIRST,
-    &batch::BATCH_INDEX_ORDER,
-    &batch::BATCH_INDEX_RANGE,
+    &layout::BATCH_INDEX_FIRST,
+    &layout::BATCH_INDEX_ORDER,
+    &layout::BATCH_INDEX_RANGE,
     &item::BATCH_ZERO_SIZE,
     &item::BATCH_NULL_ITEM,
     &item::BATCH_PLACE,
@@ -158,11 +162,11 @@ pub fn judge_each(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Findin
             Step::Check(rule) => _ = see(rule, (rule.check)(subject)),
             Step::Part(rule, check) => _ = see(rule, check(subject)),
             Step::Items => {
-                item::attributes(subject, &mut see);
+                walk::attributes(subject, &mut see);
                 if subject.world.memory.tells() {
-                    item::walk(subject, &mut see);
+                    walk::items(subject, &mut see);
                 } else {
-                    item::walk_unseeing(subject, &mut see);
+                    walk::items_unseen(subject, &mut see);
                 }
             }
         }
@@ -244,7 +248,7 @@ pub fn predict(subject: &Subject) -> Prediction {
             Step::Check(rule) => see(rule, (rule.check)(subject)),
             Step::Part(rule, check) => see(rule, check(subject)),
             Step::Items => {
-                item::walk(subject, &mut see);
+                walk::items(subject, &mut see);
                 // The last step of every list that has it.
                 true
             }

@@ -126,8 +126,8 @@ pub static ZERO_SIZE: Rule = Rule {
     fix: "leave the call out where there is nothing to copy",
     check: zero_size,
     cases: &[
-        Case::bad(aclrtMemcpy, "nothing to copy on CANN 9.0", &[DEVICE, 64, PINNED, 0, 1]).within(BEFORE_9_1),
-        Case::bad(aclrtMemcpy2d, "rows of nothing on CANN 9.0", &[DEVICE, 64, PINNED, 64, 0, 4, 1]).within(BEFORE_9_1),
+        Case::bad(aclrtMemcpy, "nothing to copy", &[DEVICE, 64, PINNED, 0, 1]).within(BEFORE_9_1),
+        Case::bad(aclrtMemcpy2d, "rows of nothing", &[DEVICE, 64, PINNED, 64, 0, 4, 1]).within(BEFORE_9_1),
         Case::bad(aclrtSetMemcpyDesc, "a descriptor of nothing", &[DEVICE, 6, DEVICE + 64, DEVICE + 128, 0, 0]),
         Case::bad(aclrtMemcpy, "accepted since 9.1, refused before", &[DEVICE, 64, PINNED, 0, 1]),
         Case::good(aclrtMemcpy, "one byte", &[DEVICE, 64, PINNED, 1, 1]).within(BEFORE_9_1),
@@ -259,7 +259,7 @@ pub static SAME_ADDRESS: Rule = Rule {
 
 fn same_address(s: &Subject) -> Verdict {
     match s.call.form {
-        Form::Linear { dst, src, count, .. } if dst as usize == src as usize && count != 0 && !dst.is_null() => {
+        Form::Linear { dst, src, count, .. } if core::ptr::eq(dst, src) && count != 0 && !dst.is_null() => {
             Verdict::Broken(s.finding(Role::Src, Severity::Perf))
         }
         _ => Verdict::Holds,
@@ -269,7 +269,7 @@ fn same_address(s: &Subject) -> Verdict {
 /// Whether source and destination are the same, and the vendor accepts the call for that without a copy.
 pub fn is_same(s: &Subject) -> Option<bool> {
     match s.call.form {
-        Form::Linear { dst, src, .. } => Some(dst as usize == src as usize),
+        Form::Linear { dst, src, .. } => Some(core::ptr::eq(dst, src)),
         Form::FromSymbol { .. } | Form::ToSymbol { .. } => {
             let (dst, src) = (s.dst()?, s.src()?);
             let is_host = |place| !matches!(place, crate::world::Place::Device(_) | crate::world::Place::Unknown);

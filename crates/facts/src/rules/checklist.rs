@@ -4,26 +4,24 @@
 //! things in another order, the codes are the same, and one order stands for both.
 
 use super::argument::{DEST_MAX, NULL_POINTER, SAME_ADDRESS, ZERO_SIZE, is_same};
-use super::batch::{
-    self, BATCH_ATTRS, BATCH_DEST_MAX, BATCH_EMPTY, BATCH_INDEX_FIRST, BATCH_INDEX_ORDER, BATCH_INDEX_RANGE,
-    BATCH_LIMIT, BATCH_RESERVED,
-};
+use super::batch::{self, BATCH_DEST_MAX, BATCH_EMPTY, BATCH_LIMIT, BATCH_RESERVED};
+use super::capture::{ASYNC_PAGEABLE, CAPTURE_BLOCKS, CAPTURE_PAGEABLE, CAPTURE_SYNC};
 use super::descriptor::{DESC_ALIGN, DESC_CONFIG, DESC_PLACE, DESC_SIDES, DESC_STREAM_NULL, SIZE_TRUNCATED};
 use super::item::BATCH_UNORDERED;
 use super::kind::{
     ASYNC_HOST_TO_HOST, BUFFER_PLACE, KIND_FUNCTION, KIND_PLACE, KIND_RANGE, KIND_ROOT_COMPLEX, host_to_host_refused,
 };
+use super::layout::{BATCH_ATTRS, BATCH_INDEX_FIRST, BATCH_INDEX_ORDER, BATCH_INDEX_RANGE};
 use super::memory::{
-    ALIGN_64, DEVICE_CLOSED, MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, UNALLOCATED, desc_room, desc_there, dst_looked_at,
-    dst_room, dst_there, src_looked_at, src_room, src_there,
+    ALIGN_64, DEVICE_CLOSED, UNALLOCATED, desc_there, dst_looked_at, dst_there, src_looked_at, src_there,
 };
 use super::offset::{OFFSET_LIMIT, OFFSET_ROOM, SIZE_LIMIT};
 use super::pitch::{
     PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_refused,
 };
+use super::range::{MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, desc_room, dst_room, host_room, src_room};
 use super::stream::{
-    ASYNC_PAGEABLE, CAPTURE_BLOCKS, CAPTURE_PAGEABLE, CAPTURE_SYNC, CONDITION_DRIVER, CONTEXT_MISSING, STREAM_FOREIGN,
-    STREAM_INVALID, context_is_there, default_stream_missing,
+    CONDITION_DRIVER, CONTEXT_MISSING, STREAM_FOREIGN, STREAM_INVALID, context_is_there, default_stream_missing,
 };
 use super::support::{DEPRECATED, EXPERIMENTAL, UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE};
 use super::symbol::{SYMBOL_OVERFLOW, SYMBOL_RANGE, SYMBOL_UNKNOWN};
@@ -93,6 +91,7 @@ const DST_LOOKED_AT: Step = Part(&UNALLOCATED, dst_looked_at);
 const SRC_LOOKED_AT: Step = Part(&UNALLOCATED, src_looked_at);
 const DST_ROOM: Step = Part(&MEMORY_ROOM, dst_room);
 const SRC_ROOM: Step = Part(&MEMORY_ROOM, src_room);
+const HOST_ROOM: Step = Part(&MEMORY_ROOM, host_room);
 const DESC_ROOM: Step = Part(&MEMORY_ROOM, desc_room);
 
 static LINEAR: Checklist = Checklist {
@@ -110,6 +109,7 @@ static LINEAR: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &OVERLAP, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE, &SAME_ADDRESS],
@@ -141,6 +141,7 @@ static LINEAR_ASYNC: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: ON_STREAM_ADVICE,
     always: &[&ZERO_SIZE, &SAME_ADDRESS],
@@ -170,6 +171,7 @@ static LINEAR_WITH_CONDITION: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: ON_STREAM_ADVICE,
     always: &[&ZERO_SIZE, &SAME_ADDRESS, &DEPRECATED],
@@ -194,6 +196,7 @@ static PITCHED: Checklist = Checklist {
         Check(&PITCH_ROOT_COMPLEX),
         DST_ROOM,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&PITCH_KIND, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -224,6 +227,7 @@ static PITCHED_ASYNC: Checklist = Checklist {
         DST_ROOM,
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&PITCH_KIND, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -359,6 +363,7 @@ static FROM_SYMBOL: Checklist = Checklist {
         Check(&CAPTURE_SYNC),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -383,6 +388,7 @@ static FROM_SYMBOL_ASYNC: Checklist = Checklist {
         Check(&CAPTURE_BLOCKS),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -402,6 +408,7 @@ static TO_SYMBOL: Checklist = Checklist {
         Check(&CAPTURE_SYNC),
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -425,6 +432,7 @@ static TO_SYMBOL_ASYNC: Checklist = Checklist {
         Check(&CAPTURE_BLOCKS),
         SRC_THERE,
         SRC_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
@@ -440,6 +448,7 @@ static FILL: Checklist = Checklist {
         Check(&DEST_MAX),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -456,6 +465,7 @@ static FILL_ASYNC: Checklist = Checklist {
         Check(&STREAM_FOREIGN),
         DST_THERE,
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
@@ -475,6 +485,7 @@ static WORDS: Checklist = Checklist {
         CONTEXT,
         Accept(is_ignored),
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: WORDS_ALWAYS,
@@ -494,6 +505,7 @@ static WORDS_ASYNC: Checklist = Checklist {
         Check(&STREAM_FOREIGN),
         Accept(is_ignored),
         DST_ROOM,
+        HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: WORDS_ALWAYS,

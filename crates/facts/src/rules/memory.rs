@@ -5,11 +5,11 @@ use super::group::LINEAR_ASYNC;
 use super::role::Role;
 use super::side::Side;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, FREED, LARGE, OTHER, PAGEABLE, PINNED, STREAM, SYMBOL, Scene};
-use crate::code::{ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_INVALID_HANDLE, ACL_ERROR_RT_PARAM_INVALID};
-use crate::functions::Function::{self, *};
+use crate::case::{Case, DEVICE, FREED, OTHER, PINNED, STREAM, SYMBOL, Scene};
+use crate::code::{ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_INVALID_HANDLE};
+use crate::functions::Function::*;
 use crate::product::Version;
-use crate::rule::Source::{Doc, Driver, Header, Ours, Runtime};
+use crate::rule::Source::{Doc, Driver, Header, Runtime};
 use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Place;
 
@@ -45,15 +45,11 @@ pub static ALIGN_64: Rule = Rule {
             "16 bytes off, inside the device",
             &[DEVICE + 16, 64, DEVICE + 4096, 64, 3, STREAM],
         ),
-        Case::bad(
-            aclrtMemcpyAsync,
-            "16 bytes off, from the host, on CANN 8.5",
-            &[DEVICE, 64, PINNED + 16, 64, 1, STREAM],
-        )
-        .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..Scene::PLAIN }),
+        Case::bad(aclrtMemcpyAsync, "16 bytes off, from the host", &[DEVICE, 64, PINNED + 16, 64, 1, STREAM])
+            .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..Scene::PLAIN }),
         Case::bad(
             aclrtMemcpyAsyncWithCondition,
-            "the same on CANN 9.1: portability only",
+            "the same in later releases: portability only",
             &[DEVICE, 64, PINNED + 16, 64, 1, STREAM],
         ),
         Case::good(aclrtMemcpyAsync, "64 bytes on", &[DEVICE + 64, 64, DEVICE + 4096, 64, 3, STREAM]),
@@ -81,196 +77,6 @@ fn align_64(s: &Subject) -> Verdict {
         }
     };
     Verdict::Broken(s.finding(if dst % 64 == 0 { Role::Src } else { Role::Dst }, severity))
-}
-
-/// OVERLAP
-pub static OVERLAP: Rule = Rule {
-    number: 11,
-    id: "OVERLAP",
-    functions: &[aclrtMemcpy, aclrtMemcpyAsync, aclrtMemcpyAsyncWithCondition, aclrtSetMemcpyDesc],
-    scope: Scope::ALL,
-    severity: Severity::Violation,
-    grades: &[],
-    codes: &[],
-    statement: "source and destination must not overlap",
-    sources: &[Ours(
-        "no document says what overlapping ranges give, and nothing checks them; the copy engine moves large copies in pieces",
-    )],
-    fix: "copy by way of a third buffer, or in an order of your own",
-    check: overlap,
-    cases: &[
-        Case::bad(aclrtMemcpy, "half of it", &[DEVICE + 64, 128, DEVICE, 128, 3]),
-        Case::good(aclrtMemcpy, "side by side", &[DEVICE + 128, 128, DEVICE, 128, 3]),
-    ],
-    implies: &[],
-};
-
-fn overlap(s: &Subject) -> Verdict {
-    let (Some(dst), Some(src)) = (s.dst(), s.src()) else { return Verdict::Holds };
-    let size = dst.size.unwrap_or(usize::MAX);
-    let is_overlapping = dst.address.abs_diff(src.address) < size && dst.address != src.address;
-    Verdict::broken_if(
-        is_overlapping && dst.address != 0 && src.address != 0,
-        s.finding(Role::Src, Severity::Violation),
-    )
-}
-
-/// RANGE-OVERFLOW
-pub static RANGE_OVERFLOW: Rule = Rule {
-    number: 12,
-    id: "RANGE-OVERFLOW",
-    functions: &[
-        aclrtMemcpy,
-        aclrtMemcpyAsync,
-        aclrtMemcpyAsyncWithCondition,
-        aclrtMemcpy2d,
-        aclrtMemcpy2dAsync,
-        aclrtMemcpyFromSymbol,
-        aclrtMemcpyFromSymbolAsync,
-        aclrtMemcpyToSymbol,
-        aclrtMemcpyToSymbolAsync,
-        aclrtSetMemcpyDesc,
-        aclrtMemset,
-        aclrtMemsetAsync,
-        aclrtMemsetD32,
-        aclrtMemsetD32Async,
-    ],
-    scope: Scope::ALL,
-    severity: Severity::Violation,
-    grades: &[],
-    codes: &[],
-    statement: "a range must end inside the address space",
-    sources: &[
-        Ours("an address plus a size, rows times a pitch, or N * 4 that wrap describe no memory"),
-        Runtime("memory.cpp, aclrtMemsetD32: N * 4 is not looked at for overflow, and may pass for a small number"),
-    ],
-    fix: "look for a size that went below 0, or that counts something else than bytes",
-    check: range_overflow,
-    cases: &[
-        Case::bad(aclrtMemcpy, "a size that went below 0", &[PAGEABLE, u64::MAX, PINNED, u64::MAX - 63, 0]),
-        Case::bad(aclrtMemsetD32, "words that wrap", &[DEVICE, 64, 0, (1 << 62) + 1]),
-        Case::good(aclrtMemcpy, "a large size", &[PAGEABLE, 1 << 40, LARGE, 1 << 40, 2]),
-    ],
-    implies: &[
-        ("OVERLAP", "two ranges that reach the end of the address space overlap"),
-        ("MEMORY-ROOM", "such a range runs out of its memory too, where that is known"),
-    ],
-};
-
-fn range_overflow(s: &Subject) -> Verdict {
-    if let Form::FillWords { words, .. } = s.call.form {
-        return Verdict::broken_if(words.checked_mul(4).is_none(), s.finding(Role::Count, Severity::Violation));
-    }
-    let wraps = |side: &Side| side.size.is_none_or(|size| side.address.checked_add(size).is_none());
-    let wraps = |side: Option<Side>| side.filter(|side| side.address != 0 && wraps(side));
-    match wraps(s.dst()).or_else(|| wraps(s.src())) {
-        Some(side) => Verdict::Broken(s.finding(side.role, Severity::Violation)),
-        None => Verdict::Holds,
-    }
-}
-
-const WITH_ROOM: &[Function] = &[
-    aclrtMemcpy,
-    aclrtMemcpyAsync,
-    aclrtMemcpyAsyncWithCondition,
-    aclrtMemcpy2d,
-    aclrtMemcpy2dAsync,
-    aclrtMemcpyBatch,
-    aclrtMemcpyBatchV2,
-    aclrtMemcpyBatchAsync,
-    aclrtMemcpyBatchAsyncV2,
-    aclrtMemcpyFromSymbol,
-    aclrtMemcpyFromSymbolAsync,
-    aclrtMemcpyToSymbol,
-    aclrtMemcpyToSymbolAsync,
-    aclrtSetMemcpyDesc,
-    aclrtMemset,
-    aclrtMemsetAsync,
-    aclrtMemsetD32,
-    aclrtMemsetD32Async,
-];
-
-/// MEMORY-ROOM
-pub static MEMORY_ROOM: Rule = Rule {
-    number: 13,
-    id: "MEMORY-ROOM",
-    functions: WITH_ROOM,
-    scope: Scope::ALL,
-    severity: Severity::Error,
-    grades: &[
-        (Severity::Error, "device memory that is too short"),
-        (Severity::Violation, "pinned or managed memory that is too short: what lies behind is read or written"),
-    ],
-    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "device memory; failIndex of a batch stays SIZE_MAX")],
-    statement: "what is copied or set must lie inside the allocations",
-    sources: &[Driver(
-        "devmm_svm.c:848 and drvMemConvertAddr: a range that runs out of its device memory is DRV_ERROR_INVALID_VALUE",
-    )],
-    fix: "allocate more, or copy less; aclrtMemGetAddressRange tells where an allocation ends",
-    check: memory_room,
-    cases: &[
-        Case::bad(aclrtMemcpy, "beyond the end of the destination", &[DEVICE + (1 << 20) - 64, 128, PINNED, 128, 1]),
-        Case::bad(
-            aclrtMemcpyAsync,
-            "beyond the end of the source",
-            &[PINNED, 128, DEVICE + (1 << 20) - 64, 128, 2, STREAM],
-        ),
-        Case::bad(aclrtMemset, "beyond the end", &[DEVICE + (1 << 20) - 64, 128, 0, 128]),
-        Case::good(aclrtMemcpy, "to the last byte", &[DEVICE + (1 << 20) - 64, 64, PINNED, 64, 1]),
-    ],
-    implies: &[],
-};
-
-fn memory_room(s: &Subject) -> Verdict {
-    let is_short = |side: &Side| side.region.room.is_some_and(|room| side.size.is_none_or(|size| size > room));
-    let sides = [s.desc(), s.dst(), s.src()];
-    // The descriptor functions move only the descriptor.
-    let sides = if s.function == aclrtSetMemcpyDesc { &sides[..1] } else { &sides[..] };
-    match sides.iter().flatten().find(|side| is_short(side)) {
-        Some(side) if matches!(side.region.place, Place::Device(_)) => {
-            Verdict::Broken(s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
-        }
-        Some(side) => Verdict::Broken(s.finding(side.role, Severity::Violation)),
-        None => Verdict::Holds,
-    }
-}
-
-/// Whether the driver refuses one side for its length.
-fn is_long_enough(s: &Subject, side: Option<Side>) -> Verdict {
-    let Some(side) = side else { return Verdict::Holds };
-    let fits = |room| side.size.is_some_and(|size| size <= room);
-    match (side.region.place, side.region.room) {
-        (Place::Device(_), Some(room)) => {
-            Verdict::broken_if(!fits(room), s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
-        }
-        // Nobody checks host memory: a range that is not all there faults, or reads what lies behind.
-        (Place::Pinned | Place::Managed | Place::Pageable, room) => {
-            let ends = side.size.and_then(|size| side.address.checked_add(size)).is_some();
-            if ends && room.is_none_or(fits) { Verdict::Holds } else { Verdict::Unknown }
-        }
-        _ => Verdict::Unknown,
-    }
-}
-
-/// The driver's look at the length of the destination.
-pub fn dst_room(s: &Subject) -> Verdict {
-    is_long_enough(s, s.dst())
-}
-
-/// The driver's look at the length of the source.
-pub fn src_room(s: &Subject) -> Verdict {
-    match is_long_enough(s, s.src()) {
-        // Through a buffer the source is read at once, by whom is not known.
-        Verdict::Broken(_) if s.kind() == Some(super::direction::HOST_TO_BUF_TO_DEVICE) && s.call.stream.is_some() => {
-            Verdict::Unknown
-        }
-        verdict => verdict,
-    }
-}
-
-/// The driver's look at the length of a descriptor.
-pub fn desc_room(s: &Subject) -> Verdict {
-    is_long_enough(s, s.desc())
 }
 
 /// UNALLOCATED

@@ -193,7 +193,7 @@ pub static PITCH_PRODUCT: Rule = Rule {
     number: 28,
     id: "PITCH-PRODUCT",
     functions: &[aclrtMemcpy2dAsync],
-    scope: Scope { products: &["Ascend310P", "Ascend310B", "Ascend910"], ..Scope::ALL },
+    scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[],
     codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always")],
@@ -202,9 +202,13 @@ pub static PITCH_PRODUCT: Rule = Rule {
     fix: "copy row by row with aclrtMemcpyAsync",
     check: pitch_product,
     cases: &[
-        Case::bad(aclrtMemcpy2dAsync, "inside an Ascend310P3", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM])
+        Case::bad(aclrtMemcpy2dAsync, "rows inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM])
             .within(Scene { soc: Some("Ascend310P3"), ..Scene::PLAIN }),
-        Case::good(aclrtMemcpy2dAsync, "inside an Ascend910B1", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM]),
+        Case::good(
+            aclrtMemcpy2dAsync,
+            "rows inside an Ascend910B1",
+            &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM],
+        ),
     ],
     implies: &[],
 };

@@ -1,15 +1,14 @@
-//! Rules of the thread's context, of streams and of captures.
+//! Rules of the thread's context and of streams.
 
-use super::direction::{Direction, HOST_TO_BUF_TO_DEVICE};
+use super::direction::HOST_TO_BUF_TO_DEVICE;
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene};
+use crate::case::{Case, DEVICE, PINNED, STREAM, Scene};
 use crate::code::{
-    ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, ACL_ERROR_RT_CONTEXT_NULL,
-    ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_INVALID_HANDLE, ACL_ERROR_RT_PARAM_INVALID,
-    ACL_ERROR_RT_STREAM_CONTEXT,
+    ACL_ERROR_RT_CONTEXT_NULL, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_INVALID_HANDLE,
+    ACL_ERROR_RT_PARAM_INVALID, ACL_ERROR_RT_STREAM_CONTEXT,
 };
-use crate::functions::Function::{self, *};
+use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Observed, Runtime};
 use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
 use crate::world::{Place, Stream};
@@ -56,7 +55,8 @@ pub static CONTEXT_MISSING: Rule = Rule {
     fix: "call aclrtSetDevice or aclrtSetCurrentContext on this thread first: a context is a thread's own",
     check: context_missing,
     cases: &[
-        Case::bad(aclrtMemcpy, "on a thread without a device", &[DEVICE, 64, PINNED, 64, 1]).within(WITHOUT),
+        Case::bad(aclrtMemcpy, "a thread that never called aclrtSetDevice", &[DEVICE, 64, PINNED, 64, 1])
+            .within(WITHOUT),
         Case::bad(aclrtMemcpy2dAsync, "rows on its default stream", &[DEVICE, 64, PINNED, 64, 64, 2, 1, 0])
             .within(WITHOUT),
         Case::good(aclrtMemcpy, "after aclrtSetDevice", &[DEVICE, 64, PINNED, 64, 1]),
@@ -84,7 +84,8 @@ pub fn context_is_there(s: &Subject) -> Verdict {
     }
 }
 
-fn first_pointer(s: &Subject) -> Role {
+/// The argument that stands for the call where no argument is to blame.
+pub fn first_pointer(s: &Subject) -> Role {
     if s.desc().is_some() { Role::Desc } else { Role::Dst }
 }
 
@@ -115,7 +116,7 @@ pub static STREAM_INVALID: Rule = Rule {
     fix: "look for an early aclrtDestroyStream, or for a handle of another library",
     check: stream_invalid,
     cases: &[
-        Case::bad(aclrtMemcpyAsync, "a destroyed stream", &[DEVICE, 64, PINNED, 64, 1, STREAM])
+        Case::bad(aclrtMemcpyAsync, "a handle that was kept", &[DEVICE, 64, PINNED, 64, 1, STREAM])
             .within(Scene { stream: Stream::Invalid, ..Scene::PLAIN }),
         Case::good(aclrtMemcpyAsync, "the default stream", &[DEVICE, 64, PINNED, 64, 1, 0]),
     ],
@@ -144,7 +145,7 @@ pub static STREAM_FOREIGN: Rule = Rule {
     fix: "make the stream's context the thread's with aclrtSetCurrentContext, or use a stream of this one",
     check: stream_foreign,
     cases: &[
-        Case::bad(aclrtMemcpyAsync, "another context's stream", &[DEVICE, 64, PINNED, 64, 1, STREAM])
+        Case::bad(aclrtMemcpyAsync, "a stream of another thread", &[DEVICE, 64, PINNED, 64, 1, STREAM])
             .within(Scene { stream: Stream::Foreign { is_captured: false }, ..Scene::PLAIN }),
         Case::good(aclrtMemcpyAsync, "its own", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
         Case::good(aclrtMemsetD32Async, "pinned memory is set at once, on no stream", &[PINNED, 64, 0, 16, STREAM])
@@ -172,180 +173,6 @@ pub fn stream_foreign(s: &Subject) -> Verdict {
     }
 }
 
-/// CAPTURE-SYNC
-pub static CAPTURE_SYNC: Rule = Rule {
-    number: 19,
-    id: "CAPTURE-SYNC",
-    functions: &[
-        aclrtMemcpy,
-        aclrtMemcpy2d,
-        aclrtMemcpyFromSymbol,
-        aclrtMemcpyToSymbol,
-        aclrtSetMemcpyDesc,
-        aclrtMemset,
-    ],
-    scope: Scope::ALL,
-    severity: Severity::Error,
-    grades: &[],
-    codes: &[(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "always")],
-    statement: "a synchronous copy is not permitted while a capture is under way that is not relaxed",
-    sources: &[
-        Runtime("api_impl.cc:2750-2757, context_aclgraph.cc:230-262"),
-        Runtime("api_impl.cc:8760: the synchronous batch copies do not ask"),
-    ],
-    fix: "use the asynchronous function on the captured stream, or capture in relaxed mode, or set this thread's mode with aclmdlRICaptureThreadExchangeMode",
-    check: capture_sync,
-    cases: &[
-        Case::bad(aclrtMemcpy, "while a graph is captured", &[DEVICE, 64, PINNED, 64, 1]).within(CAPTURING),
-        Case::bad(aclrtMemcpyFromSymbol, "while a graph is captured", &[PINNED, 64, SYMBOL, 64, 0, 2])
-            .within(CAPTURING),
-        Case::good(aclrtMemcpyAsync, "on a stream", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURING),
-    ],
-    implies: &[],
-};
-
-const CAPTURING: Scene = Scene { is_capture_in_the_way: Some(true), ..Scene::PLAIN };
-
-fn capture_sync(s: &Subject) -> Verdict {
-    match s.world.is_capture_in_the_way {
-        Some(true) => Verdict::Broken(s.refusal(first_pointer(s), ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT)),
-        Some(false) => Verdict::Holds,
-        None => Verdict::Unknown,
-    }
-}
-
-const MAY_BLOCK: &[Function] = &[
-    aclrtMemcpyAsync,
-    aclrtMemcpyAsyncWithCondition,
-    aclrtMemcpy2dAsync,
-    aclrtMemcpyBatchAsync,
-    aclrtMemcpyBatchAsyncV2,
-    aclrtMemcpyFromSymbolAsync,
-    aclrtMemcpyToSymbolAsync,
-];
-
-/// CAPTURE-PAGEABLE
-pub static CAPTURE_PAGEABLE: Rule = Rule {
-    number: 20,
-    id: "CAPTURE-PAGEABLE",
-    functions: MAY_BLOCK,
-    scope: Scope::ALL,
-    severity: Severity::Error,
-    grades: &[],
-    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; a batch only on Ascend 950, with failIndex SIZE_MAX")],
-    statement: "a copy of pageable memory cannot be captured",
-    sources: &[
-        Runtime("api_error.cc:2257: the copy would be done at once, not when the graph runs"),
-        Runtime("api_impl_david.cc:803-879: a batch on Ascend 950"),
-    ],
-    fix: "use pinned memory, from aclrtMallocHost or registered with aclrtHostRegister",
-    check: capture_pageable,
-    cases: &[
-        Case::bad(aclrtMemcpyAsync, "from malloc memory on a captured stream", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM])
-            .within(CAPTURED),
-        Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURED),
-    ],
-    implies: &[],
-};
-
-const CAPTURED: Scene = Scene { stream: Stream::Own { is_captured: true }, ..Scene::PLAIN };
-
-fn capture_pageable(s: &Subject) -> Verdict {
-    match (s.is_pageable(), s.world.stream) {
-        (Some(false), _) => Verdict::Holds,
-        (None, _) | (_, Stream::Unknown) => Verdict::Unknown,
-        (Some(true), Stream::Own { is_captured: true } | Stream::Foreign { is_captured: true }) => {
-            Verdict::Broken(s.refusal(Role::Stream, ACL_ERROR_RT_PARAM_INVALID))
-        }
-        _ => Verdict::Holds,
-    }
-}
-
-/// CAPTURE-BLOCKS
-pub static CAPTURE_BLOCKS: Rule = Rule {
-    number: 21,
-    id: "CAPTURE-BLOCKS",
-    functions: MAY_BLOCK,
-    scope: Scope::ALL,
-    severity: Severity::Error,
-    grades: &[],
-    codes: &[
-        (ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, "every function but the batches"),
-        (ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "the batches, except on Ascend 950; failIndex is SIZE_MAX"),
-    ],
-    statement: "a copy of pageable memory is done at once, which a capture under way elsewhere forbids",
-    sources: &[Runtime("api_error.cc:2265; context_aclgraph.cc:230-262")],
-    fix: "use pinned memory, or let the capture be relaxed",
-    check: capture_blocks,
-    cases: &[
-        Case::bad(
-            aclrtMemcpyAsync,
-            "from malloc memory while another stream is captured",
-            &[DEVICE, 64, PAGEABLE, 64, 1, STREAM],
-        )
-        .within(CAPTURING),
-        Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURING),
-    ],
-    implies: &[],
-};
-
-fn capture_blocks(s: &Subject) -> Verdict {
-    match (s.is_pageable(), s.world.is_capture_in_the_way) {
-        (Some(false), _) | (_, Some(false)) => Verdict::Holds,
-        (Some(true), Some(true)) => Verdict::Broken(s.refusal(Role::Stream, ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC)),
-        _ => Verdict::Unknown,
-    }
-}
-
-impl Subject<'_> {
-    /// Whether a call on a stream copies pageable memory, which the runtime does at once.
-    pub fn is_pageable(&self) -> Option<bool> {
-        match self.direction() {
-            Direction::Unknown => None,
-            Direction::Misfit => Some(false),
-            Direction::Settled { is_pageable, .. } => Some(is_pageable),
-        }
-    }
-}
-
-/// ASYNC-PAGEABLE
-pub static ASYNC_PAGEABLE: Rule = Rule {
-    number: 22,
-    id: "ASYNC-PAGEABLE",
-    functions: MAY_BLOCK,
-    scope: Scope::ALL,
-    severity: Severity::Perf,
-    grades: &[],
-    codes: &[],
-    statement: "with host memory that is not page-locked an asynchronous copy returns only when it is done",
-    sources: &[
-        Doc("aclrtMemcpyAsync, aclrtMemcpyBatchAsync: with memory from malloc the call returns after the copy"),
-        Runtime("api_error.cc:2789: the stream is waited for, then the copy is done at once"),
-    ],
-    fix: "use memory from aclrtMallocHost, or register yours with aclrtHostRegister",
-    check: async_pageable,
-    cases: &[
-        Case::bad(aclrtMemcpyAsync, "from malloc memory", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM]),
-        Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
-        Case::good(aclrtMemcpyAsync, "through a buffer", &[DEVICE, 64, PAGEABLE, 64, 5, STREAM]),
-    ],
-    implies: &[],
-};
-
-fn async_pageable(s: &Subject) -> Verdict {
-    if let Form::Batch(_) = s.call.form {
-        return super::item::pageable(s);
-    }
-    match s.is_pageable() {
-        None => Verdict::Unknown,
-        Some(is_pageable) => {
-            let is_dst = s.dst().is_some_and(|dst| dst.region.place == Place::Pageable);
-            let role = if is_dst { Role::Dst } else { Role::Src };
-            Verdict::broken_if(is_pageable, s.finding(role, Severity::Perf))
-        }
-    }
-}
-
 /// CONDITION-DRIVER
 pub static CONDITION_DRIVER: Rule = Rule {
     number: 23,
@@ -360,7 +187,7 @@ pub static CONDITION_DRIVER: Rule = Rule {
     fix: "use aclrtMemcpyAsync, and memory from aclrtMallocHost",
     check: condition_driver,
     cases: &[
-        Case::bad(aclrtMemcpyAsyncWithCondition, "an old driver", &[DEVICE, 64, PINNED, 64, 1, STREAM])
+        Case::bad(aclrtMemcpyAsyncWithCondition, "with the condition", &[DEVICE, 64, PINNED, 64, 1, STREAM])
             .within(OLD_DRIVER),
         Case::good(aclrtMemcpyAsync, "without the condition", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(OLD_DRIVER),
     ],

@@ -57,7 +57,7 @@ pub static EXPERIMENTAL: Rule = Rule {
     fix: "keep a way without it, for example one aclrtMemcpyAsync an item",
     check: experimental,
     cases: &[
-        Case::bad(aclrtMemcpyBatchAsync, "on CANN 8.5", THREE_ASYNC)
+        Case::bad(aclrtMemcpyBatchAsync, "in an old release", THREE_ASYNC)
             .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..THREE }),
         Case::good(aclrtMemcpyBatchAsync, "on CANN 9.1", THREE_ASYNC).within(THREE),
     ],
@@ -94,7 +94,7 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     number: 61,
     id: "UNSUPPORTED-PRODUCT",
     functions: BOUND,
-    scope: Scope { products: &["Ascend310P", "Ascend310B", "Ascend910"], ..Scope::ALL },
+    scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
         (Severity::Error, "batches, offsets and descriptors"),
@@ -117,30 +117,14 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     fix: "keep a way with plain copies, and take 207000 as the sign to use it",
     check: unsupported_product,
     cases: &[
-        Case::bad(
-            aclrtMemcpyBatch,
-            "a batch on an Ascend310P3",
-            &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY],
-        )
-        .within(Scene { soc: Some("Ascend310P3"), ..ONE }),
-        Case::bad(
-            aclrtMemcpyAsyncWithOffset,
-            "an offset on an Ascend310B1",
-            &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM],
-        )
-        .within(Scene { soc: Some("Ascend310B1"), ..Scene::PLAIN }),
-        Case::bad(
-            aclrtMemcpyFromSymbol,
-            "a variable on an Ascend910A: not listed",
-            &[PINNED, 64, case::SYMBOL, 64, 0, 2],
-        )
-        .within(Scene { soc: Some("Ascend910A"), ..Scene::PLAIN }),
-        Case::good(
-            aclrtMemcpyAsyncWithOffset,
-            "an offset on an Ascend910A",
-            &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM],
-        )
-        .within(Scene { soc: Some("Ascend910A"), ..Scene::PLAIN }),
+        Case::bad(aclrtMemcpyBatch, "a batch", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY])
+            .within(Scene { soc: Some("Ascend310P3"), ..ONE }),
+        Case::bad(aclrtMemcpyAsyncWithOffset, "an offset", &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM])
+            .within(Scene { soc: Some("Ascend310B1"), ..Scene::PLAIN }),
+        Case::bad(aclrtMemcpyFromSymbol, "a variable: not listed, and accepted", &[PINNED, 64, case::SYMBOL, 64, 0, 2])
+            .within(Scene { soc: Some("Ascend910A"), ..Scene::PLAIN }),
+        Case::good(aclrtMemcpyAsyncWithOffset, "an offset", &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM])
+            .within(Scene { soc: Some("Ascend910A"), ..Scene::PLAIN }),
     ],
     implies: &[],
 };
@@ -193,7 +177,7 @@ pub static UNSUPPORTED_RELEASE: Rule = Rule {
     fix: "look the function up with dlsym, and keep a way without it",
     check: unsupported_release,
     cases: &[
-        Case::bad(aclrtMemsetD32, "on CANN 9.0", &[DEVICE, 64, 0, 16])
+        Case::bad(aclrtMemsetD32, "before its release", &[DEVICE, 64, 0, 16])
             .within(Scene { cann: Some(Version::V9_0), ..Scene::PLAIN }),
         Case::good(aclrtMemsetD32, "on CANN 9.1", &[DEVICE, 64, 0, 16]),
     ],

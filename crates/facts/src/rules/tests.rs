@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::functions::Function;
+use crate::product::{PRODUCTS, Product};
 use std::collections::BTreeSet;
 
 #[test]
@@ -211,6 +212,23 @@ fn what_a_rule_is_said_to_imply_comes_with_one_of_its_cases() {
             let implied = Rule::by_id(id).unwrap_or_else(|| panic!("{} implies {id}, which is no rule", rule.id));
             let comes = |case: &crate::case::Case| case.look(judge).set & 1 << implied.number != 0;
             assert!(rule.cases.iter().any(|case| case.breaks && comes(case)), "{} without {id}: {reason}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn a_scope_names_products_that_there_are_and_holds_where_the_rule_is_broken() {
+    for rule in RULES {
+        let is_one = |name: &&str| PRODUCTS.iter().any(|product| product.name == *name);
+        assert!(rule.scope.products.iter().all(is_one), "{}", rule.id);
+        for case in rule.cases.iter().filter(|case| case.breaks) {
+            let scope = &rule.scope;
+            let name = case.scene.soc.and_then(Product::of).map(|product| product.name);
+            let is_product = scope.products.is_empty() || name.is_some_and(|name| scope.products.contains(&name));
+            let is_form = scope.forms.is_empty() || case.scene.form.is_some_and(|form| scope.forms.contains(&form));
+            let is_before = scope.before.is_none_or(|release| case.scene.cann.is_some_and(|cann| cann < release));
+            let is_since = scope.since.is_none_or(|release| case.scene.cann.is_some_and(|cann| cann >= release));
+            assert!(is_product && is_form && is_before && is_since, "{}: {}", rule.id, case.says);
         }
     }
 }
