@@ -10,6 +10,8 @@ pub enum Mutation {
     Alias,
     /// One byte more than there is.
     RunsOut,
+    /// Rows of this width, with pitches to match.
+    Wide(u64),
     ItemDst(usize, Value),
     ItemMax(usize, Value),
     ItemSrc(usize, Value),
@@ -61,6 +63,9 @@ impl Case {
                 Mutation::Argument(at, value) => arguments[*at] = *value,
                 Mutation::Alias => self.alias(&mut arguments, flat.as_mut()),
                 Mutation::RunsOut => self.run_out(&mut arguments, flat.as_mut()),
+                Mutation::Wide(width) => {
+                    self.set(&mut arguments, &["width", "dpitch", "spitch"], Value::Number(*width))
+                }
                 Mutation::Context(context) => situation.context = *context,
                 Mutation::Captures(captures, exchanged) => {
                     situation.captures.clone_from(captures);
@@ -80,12 +85,14 @@ impl Case {
         self.function.row().arguments.iter().position(|argument| argument.name == name)
     }
 
-    fn run_out(&self, arguments: &mut [Value], flat: Option<&mut Flat>) {
-        for name in ["destMax", "dstMax", "maxCount", "count"] {
-            if let Some(at) = self.position(name) {
-                arguments[at] = Value::Room(1);
-            }
+    fn set(&self, arguments: &mut [Value], names: &[&str], value: Value) {
+        for at in names.iter().filter_map(|name| self.position(name)) {
+            arguments[at] = value;
         }
+    }
+
+    fn run_out(&self, arguments: &mut [Value], flat: Option<&mut Flat>) {
+        self.set(arguments, &["destMax", "dstMax", "maxCount", "count"], Value::Room(1));
         if let Some(item) = flat.and_then(|flat| flat.items.last_mut()) {
             (item.dst_max, item.size) = (Value::Room(1), Value::Room(1));
         }
@@ -138,6 +145,7 @@ impl Flat {
             Mutation::Argument(..)
             | Mutation::Alias
             | Mutation::RunsOut
+            | Mutation::Wide(_)
             | Mutation::Context(_)
             | Mutation::Captures(..) => {}
         }

@@ -22,6 +22,9 @@ pub fn mutation(function: Function) -> BoxedStrategy<Mutation> {
         (1, Just(Mutation::RunsOut).boxed()),
         (2, situation.boxed()),
     ];
+    if function.row().name.contains("2d") {
+        choices.push((3, select(vec![2049, 5_000_000, 5_000_001]).prop_map(Mutation::Wide).boxed()));
+    }
     if is_batch {
         choices.push((12, of_lists().boxed()));
     }
