@@ -5,7 +5,7 @@
 mod change;
 
 use aclshim_facts::Function;
-pub use change::{Flat, Mutation};
+pub use change::{Flat, Mutation, Sides};
 
 /// Somewhere a pointer can point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The changes that are made of a good call.
 
-use super::{Attribute, Capture, Case, Context, Item, Lists, Situation, Value};
+use super::{Attribute, Capture, Case, Context, DATA, Item, Lists, Situation, Value};
 
 /// One change of a good call.
 #[derive(Clone, Debug)]
@@ -8,8 +8,10 @@ pub enum Mutation {
     Argument(usize, Value),
     /// The destination is the source.
     Alias,
-    /// One byte more than there is.
-    RunsOut,
+    /// From close to the end of its memory, more than there is: on one side or on both.
+    RunsOut(Sides),
+    /// A size and a room of so many bytes.
+    Large(u64),
     /// Rows of this width, with pitches to match.
     Wide(u64),
     ItemDst(usize, Value),
@@ -29,6 +31,14 @@ pub enum Mutation {
     Context(Context),
     Captures(Vec<Capture>, i32),
 }
+/// Which sides of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sides {
+    Both,
+    /// All but the destination.
+    Source,
+}
+
 /// The lists of a batch, flat and with their indexes.
 #[derive(Clone, Debug, Default)]
 pub struct Flat {
@@ -36,6 +46,13 @@ pub struct Flat {
     pub attributes: Vec<Attribute>,
     pub indexes: Vec<u64>,
 }
+
+/// The arguments that are sizes of what is copied or set, and of the room for it.
+const SIZES: [&str; 4] = ["destMax", "dstMax", "maxCount", "count"];
+
+/// So many bytes are left there.
+const LAST_BYTES: u64 = 8;
+const NEAR_THE_END: u16 = crate::scene::SIZE as u16 - LAST_BYTES as u16;
 
 impl Lists {
     fn flat(&self) -> Flat {
@@ -62,7 +79,8 @@ impl Case {
             match mutation {
                 Mutation::Argument(at, value) => arguments[*at] = *value,
                 Mutation::Alias => self.alias(&mut arguments, flat.as_mut()),
-                Mutation::RunsOut => self.run_out(&mut arguments, flat.as_mut()),
+                Mutation::RunsOut(sides) => self.run_out(*sides, &mut arguments, flat.as_mut()),
+                Mutation::Large(size) => self.set(&mut arguments, &SIZES, Value::Number(*size)),
                 Mutation::Wide(width) => {
                     self.set(&mut arguments, &["width", "dpitch", "spitch"], Value::Number(*width))
                 }
@@ -91,9 +109,24 @@ impl Case {
         }
     }
 
-    fn run_out(&self, arguments: &mut [Value], flat: Option<&mut Flat>) {
-        self.set(arguments, &["destMax", "dstMax", "maxCount", "count"], Value::Room(1));
+    fn run_out(&self, sides: Sides, arguments: &mut [Value], flat: Option<&mut Flat>) {
+        let near_its_end = |value: Value| match value {
+            Value::Pointer(spot, _) if DATA.contains(&spot) => Value::Pointer(spot, NEAR_THE_END),
+            other => other,
+        };
+        for (value, argument) in arguments.iter_mut().zip(self.function.row().arguments) {
+            if sides == Sides::Both || !argument.name.starts_with("dst") {
+                *value = near_its_end(*value);
+            }
+        }
+        self.set(arguments, &SIZES, Value::Room(1));
+        self.set(arguments, &["memSize"], Value::Number(4 * LAST_BYTES));
+        self.set(arguments, &["N"], Value::Number(LAST_BYTES));
         if let Some(item) = flat.and_then(|flat| flat.items.last_mut()) {
+            item.src = near_its_end(item.src);
+            if sides == Sides::Both {
+                item.dst = near_its_end(item.dst);
+            }
             (item.dst_max, item.size) = (Value::Room(1), Value::Room(1));
         }
     }
@@ -144,7 +177,8 @@ impl Flat {
             Mutation::OneSide => self.one_side(),
             Mutation::Argument(..)
             | Mutation::Alias
-            | Mutation::RunsOut
+            | Mutation::RunsOut(_)
+            | Mutation::Large(_)
             | Mutation::Wide(_)
             | Mutation::Context(_)
             | Mutation::Captures(..) => {}

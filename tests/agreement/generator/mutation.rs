@@ -1,7 +1,7 @@
 //! What can be changed of a good call, and into what.
 
 use super::{bytes, fits, kind, number};
-use crate::case::{ANYWHERE, Capture, Context, Mutation, Spot, Stream, Value, Who};
+use crate::case::{ANYWHERE, Capture, Context, Mutation, Sides, Spot, Stream, Value, Who};
 use aclshim_facts::Function;
 use proptest::prelude::{BoxedStrategy, Just, Strategy};
 use proptest::sample::select;
@@ -19,7 +19,8 @@ pub fn mutation(function: Function) -> BoxedStrategy<Mutation> {
     let mut choices: Vec<(u32, BoxedStrategy<Mutation>)> = vec![
         (arguments.len() as u32, Union::new(arguments).boxed()),
         (1, Just(Mutation::Alias).boxed()),
-        (1, Just(Mutation::RunsOut).boxed()),
+        (1, select(&[Sides::Both, Sides::Source][..]).prop_map(Mutation::RunsOut).boxed()),
+        (1, select(vec![1 << 32, (1 << 32) + 1, 1 << 48, u64::MAX]).prop_map(Mutation::Large).boxed()),
         (2, situation.boxed()),
     ];
     if function.row().name.contains("2d") {
