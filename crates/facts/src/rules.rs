@@ -110,7 +110,7 @@ pub fn is_plain(subject: &Subject) -> bool {
     let Form::Linear { dst, dst_max, src, count, kind } = subject.call.form else { return false };
     let world = &subject.world;
     let (dst, src) = (dst as usize, src as usize);
-    let is_fitting = count.wrapping_sub(1) < dst_max && count <= dst_max && dst != 0 && src != 0;
+    let is_fitting = (1..=dst_max).contains(&count) && dst != 0 && src != 0;
     let is_apart = dst.abs_diff(src) >= count;
     let ends = dst.checked_add(count).is_some() && src.checked_add(count).is_some();
     let is_at_home = world.has_context != Some(false) && !world.memory.tells();
@@ -134,9 +134,12 @@ pub fn is_plain(subject: &Subject) -> bool {
 ///
 /// A finding of severity error means that the vendor refuses the call, if not for this rule then for another one.
 pub fn judge_each(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
-    if is_plain(subject) {
-        return;
+    if !is_plain(subject) {
+        look_at(subject, found);
     }
+}
+
+fn look_at(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
     let memory = Remembering::new(subject.world.memory);
     let subject = &Subject { world: World { memory: &memory, ..subject.world }, ..*subject };
     let checklist = checklist(subject.function);
