@@ -146,6 +146,7 @@ impl Child {
         let (scene, situation) = (&self.scene, &resolved.situation);
         let stream = resolved.stream().map_or(Stream::Default, |stream| scene.stream_is(stream, situation));
         World {
+            tells_pageable: Some(self.order.configuration.tells_pageable),
             is_open: Some(scene.is_open()),
             has_context: Some(situation.context != crate::case::Context::None),
             is_capture_in_the_way: Some(scene.is_capture_in_the_way(situation)),
@@ -162,7 +163,6 @@ impl Child {
             product: Some(configuration.product()),
             form: Some(configuration.form),
             cann: Some(configuration.version()),
-            tells_pageable: Some(configuration.tells_pageable),
             memory: &Untracked,
             ..World::UNKNOWN
         }

@@ -1,4 +1,4 @@
-//! What is generated: good calls of every function, about half of them with one change, some with two.
+//! What is generated: good calls of every function, most of them with one change or two.
 //!
 //! A call of random arguments is refused by the first check and says nothing of the others.
 

@@ -1,6 +1,6 @@
 //! The changes that are made of a good call.
 
-use super::{Attribute, Capture, Case, Context, DATA, Item, Lists, Situation, Value};
+use super::{Attribute, Capture, Case, Context, DATA, Item, Lists, Situation, Spot, Value};
 
 /// One change of a good call.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub enum Mutation {
     RunsOut(Sides),
     /// A size and a room of so many bytes.
     Large(u64),
+    /// From anywhere to anywhere, of any kind.
+    Route(Spot, Spot, i32),
     /// Rows of this width, with pitches to match.
     Wide(u64),
     ItemDst(usize, Value),
@@ -81,6 +83,11 @@ impl Case {
                 Mutation::Alias => self.alias(&mut arguments, flat.as_mut()),
                 Mutation::RunsOut(sides) => self.run_out(*sides, &mut arguments, flat.as_mut()),
                 Mutation::Large(size) => self.set(&mut arguments, &SIZES, Value::Number(*size)),
+                Mutation::Route(dst, src, kind) => {
+                    self.set(&mut arguments, &["dst"], Value::Pointer(*dst, 0));
+                    self.set(&mut arguments, &["src"], Value::Pointer(*src, 0));
+                    self.set(&mut arguments, &["kind"], Value::Number(*kind as u64));
+                }
                 Mutation::Wide(width) => {
                     self.set(&mut arguments, &["width", "dpitch", "spitch"], Value::Number(*width))
                 }
@@ -179,6 +186,7 @@ impl Flat {
             | Mutation::Alias
             | Mutation::RunsOut(_)
             | Mutation::Large(_)
+            | Mutation::Route(..)
             | Mutation::Wide(_)
             | Mutation::Context(_)
             | Mutation::Captures(..) => {}

@@ -23,6 +23,10 @@ pub fn mutation(function: Function) -> BoxedStrategy<Mutation> {
         (1, select(vec![1 << 32, (1 << 32) + 1, 1 << 48, u64::MAX]).prop_map(Mutation::Large).boxed()),
         (2, situation.boxed()),
     ];
+    if !is_batch && function.row().arguments.iter().any(|argument| argument.name == "src") {
+        let route = (select(&ANYWHERE[1..]), select(&ANYWHERE[1..]), 0..6);
+        choices.push((4, route.prop_map(|(dst, src, kind)| Mutation::Route(dst, src, kind)).boxed()));
+    }
     if function.row().name.contains("2d") {
         choices.push((3, select(vec![2049, 5_000_000, 5_000_001]).prop_map(Mutation::Wide).boxed()));
     }
