@@ -20,11 +20,16 @@ pub static KNOWN: &[Known] = &[
     Known {
         name: "host-memory-that-is-not-there",
         reason: "nobody checks the length of host memory: what is not there is a fault of the program or 507052, what lies \
-                 behind is read or written, and which of them comes is not a matter of the call; the prediction is unknown",
+                 behind is read or written, and which of them comes is not a matter of the call; the prediction is unknown; \
+                 where the items of a batch go out one by one, one behind it may then be refused",
         is_it: |resolved, scene, prediction, code| {
             let runs_out =
                 |(address, size): &(usize, usize)| !WINDOW.contains(address) && *size > scene.reach(*address);
-            prediction == Prediction::Unknown && matches!(code, 0 | 507_052) && ranges(resolved).iter().any(runs_out)
+            let call = resolved.function.call(&resolved.words);
+            let goes_on = matches!(call.form, Form::Batch(_)) && call.stream.is_some();
+            prediction == Prediction::Unknown
+                && (matches!(code, 0 | 507_052) || goes_on)
+                && ranges(resolved).iter().any(runs_out)
         },
     },
     Known {

@@ -153,13 +153,13 @@ fn symbol() -> Value {
 }
 
 fn from_symbol() -> impl Strategy<Value = Vec<Value>> {
-    (at(&HOST, 32), 1u64..64, 0u64..64, select(&[2, 4][..])).prop_map(|(dst, count, offset, value)| {
+    (at(&DATA, 32), 1u64..64, 0u64..64, select(&[2, 4][..])).prop_map(|(dst, count, offset, value)| {
         vec![dst, Value::Room(0), symbol(), number(count), number(offset), kind(value)]
     })
 }
 
 fn to_symbol() -> impl Strategy<Value = Vec<Value>> {
-    (at(&HOST, 32), 1u64..64, 0u64..64, select(&[1, 4][..]))
+    (at(&DATA, 32), 1u64..64, 0u64..64, select(&[1, 4][..]))
         .prop_map(|(src, count, offset, value)| vec![symbol(), src, number(count), number(offset), kind(value)])
 }
 
