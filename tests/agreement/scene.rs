@@ -13,6 +13,9 @@ pub use mapping::Mapping;
 /// Bytes of each spot.
 pub const SIZE: usize = 2048;
 
+/// Bytes of the memory for descriptors: sixteen, and one place more that is aligned and too short.
+pub const SHEET: usize = 16 * 64 + 20;
+
 /// Bytes of the device variable.
 pub const VARIABLE: usize = 256;
 
@@ -123,15 +126,15 @@ impl Scene {
             };
             self.streams.push(streams);
         }
-        let device = |context| {
+        let device = |context, size| {
             self.enter(context);
             // SAFETY: as above; NULL is the default configuration.
-            made(|address| unsafe { (manage.aclrtMallocWithCfg)(address, SIZE, 0, std::ptr::null()) })
+            made(|address| unsafe { (manage.aclrtMallocWithCfg)(address, size, 0, std::ptr::null()) })
         };
         let of_device = |spot, address, id| Block { spot, address, place: Place::Device(id), size: SIZE };
-        let one = device(Context::One);
-        let zero = device(Context::Zero);
-        let (cells, sheet) = (device(Context::Zero), device(Context::Zero));
+        let one = device(Context::One, SIZE);
+        let zero = device(Context::Zero, SIZE);
+        let (cells, sheet) = (device(Context::Zero, SIZE), device(Context::Zero, SHEET));
         let registered = Mapping::new(SIZE + SLACK).start;
         // SAFETY: as above; the registered memory stays.
         let (destroyed, pinned, managed, mirror) = unsafe {
@@ -149,7 +152,7 @@ impl Scene {
             of_device(Spot::Device0, zero, 0),
             of_device(Spot::Device1, one, 1),
             of_device(Spot::Cells, cells, 0),
-            of_device(Spot::Sheet, sheet, 0),
+            Block { size: SHEET, ..of_device(Spot::Sheet, sheet, 0) },
             of_device(Spot::Mirror, mirror, 0),
             host(Spot::Pinned, pinned, Place::Pinned),
             host(Spot::Registered, registered, Place::Pinned),

@@ -2,6 +2,7 @@
 
 use super::{bytes, fits, kind, number};
 use crate::case::{ANYWHERE, Capture, Context, Mutation, Sides, Spot, Stream, Value, Who};
+use crate::scene::SHEET;
 use aclshim_facts::Function;
 use proptest::prelude::{BoxedStrategy, Just, Strategy};
 use proptest::sample::select;
@@ -115,6 +116,10 @@ fn argument(function: Function, position: usize) -> BoxedStrategy<Mutation> {
         (_, "aclrtStream") => any_stream().boxed(),
         (_, "size_t") => any_size().boxed(),
         ("value", _) => bytes().boxed(),
+        ("desc", _) => {
+            let last = Just(Value::Pointer(Spot::Sheet, SHEET as u16 / 64 * 64));
+            prop_oneof![1 => null(), 2 => last, 8 => anywhere()].boxed()
+        }
         ("symbol", _) => {
             let symbols = select(&[Spot::Null, Spot::NoSymbol][..]).prop_map(|spot| Value::Pointer(spot, 0));
             prop_oneof![3 => symbols, 1 => anywhere()].boxed()
