@@ -22,7 +22,7 @@ mod symbol;
 mod walk;
 mod words;
 
-use crate::call::Form;
+use crate::call::{Call, Form};
 use crate::functions::Function;
 use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
 use crate::world::{self, Remembering, Stream, World};
