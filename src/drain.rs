@@ -30,20 +30,14 @@ pub struct Desk {
     asked: AtomicU32,
     /// Which of these the drain has answered.
     answered: AtomicU32,
-    /// How many attempts to start were put off.
-    put_off: AtomicU32,
-    /// When the first attempt was put off, in milliseconds.
-    since: AtomicU32,
+    /// How long its start is put off.
+    patience: edge::Patience,
 }
 
 const NEW: u32 = 0;
 const STARTING: u32 = 1;
 const RUNS: u32 = 2;
 const NEVER: u32 = 3;
-/// After so many attempts, and so many milliseconds, that might have been inside a signal handler, the next one
-/// counts: a thread that holds back signals for good looks the same.
-const PATIENCE: u32 = 64;
-const PATIENCE_MS: u32 = 1000;
 
 /// Starts the drain unless there is one, or must not be one. Signals are held back.
 pub fn ensure(process: &'static Process) {
@@ -55,7 +49,7 @@ pub fn ensure(process: &'static Process) {
         desk.state.store(NEVER, Ordering::Relaxed);
         return;
     }
-    if edge::may_be_in_a_handler() && is_to_wait(desk) {
+    if desk.patience.is_to_wait() {
         return;
     }
     if desk.state.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
@@ -68,16 +62,6 @@ pub fn ensure(process: &'static Process) {
     }
 }
 
-/// Whether an attempt is put off once more.
-fn is_to_wait(desk: &Desk) -> bool {
-    let now = (monotonic_ns() / 1_000_000) as u32;
-    let before = desk.put_off.fetch_add(1, Ordering::Relaxed);
-    if before == 0 {
-        desk.since.store(now, Ordering::Relaxed);
-    }
-    before < PATIENCE || now.wrapping_sub(desk.since.load(Ordering::Relaxed)) < PATIENCE_MS
-}
-
 /// Whether somebody may be draining this process.
 pub fn may_run() -> bool {
     settings().drain == DRAIN_OUTSIDE
@@ -87,7 +71,12 @@ pub fn may_run() -> bool {
 /// Whether starting it was put off.
 fn is_put_off(process: &Process) -> bool {
     let desk = &process.drain;
-    desk.state.load(Ordering::Relaxed) == NEW && desk.put_off.load(Ordering::Relaxed) > 0
+    desk.state.load(Ordering::Relaxed) == NEW && desk.patience.is_tried()
+}
+
+/// After how many calls its start is worth another attempt, if that was put off.
+pub fn calls() -> Option<u64> {
+    process::process().filter(|process| is_put_off(process)).map(|process| process.drain.patience.calls())
 }
 
 /// Starts the drain if that was put off; `true` if it was put off again.

@@ -1,7 +1,9 @@
 //! The edge of our own cold paths: nothing that happens there may reach the host.
 
 use crate::thread;
+use aclshim_trace::clock::monotonic_ns;
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 unsafe extern "C-unwind" {
@@ -68,7 +70,7 @@ pub fn pause(ns: i64) {
 
 /// Whether this thread may have been interrupted by a signal: one is held back that somebody handles.
 /// What was interrupted may have a lock, the allocator's or the vendor's. Only within [`undisturbed`].
-pub fn may_be_in_a_handler() -> bool {
+fn may_be_in_a_handler() -> bool {
     let Some(held_back) = held_back() else { return true };
     // SAFETY: asks about signals; all zero is a valid value, which the system fills.
     let is_handled = |signal: &libc::c_int| unsafe {
@@ -78,4 +80,47 @@ pub fn may_be_in_a_handler() -> bool {
             && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
     };
     (1..=libc::SIGRTMAX()).any(|signal| is_handled(&signal))
+}
+
+/// How long something is put off that must not be done in a signal handler, where nobody can tell for certain: a thread
+/// that holds back signals for good looks as if it were in one. All zero: it was not put off yet.
+#[repr(C)]
+pub struct Patience {
+    attempts: AtomicU32,
+    /// When the first attempt was put off, in milliseconds.
+    since: AtomicU32,
+}
+
+/// After so many attempts, and so many milliseconds, the next one counts.
+const PATIENCE: u32 = 16;
+const PATIENCE_MS: u32 = 1000;
+
+impl Patience {
+    /// Not tried yet.
+    pub const fn new() -> Self {
+        Self { attempts: AtomicU32::new(0), since: AtomicU32::new(0) }
+    }
+
+    /// Whether an attempt is put off once more. Only within [`undisturbed`].
+    pub fn is_to_wait(&self) -> bool {
+        if !may_be_in_a_handler() {
+            return false;
+        }
+        let now = (monotonic_ns() / 1_000_000) as u32;
+        let before = self.attempts.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            self.since.store(now, Ordering::Relaxed);
+        }
+        before < PATIENCE || now.wrapping_sub(self.since.load(Ordering::Relaxed)) < PATIENCE_MS
+    }
+
+    /// Whether an attempt was put off.
+    pub fn is_tried(&self) -> bool {
+        self.attempts.load(Ordering::Relaxed) > 0
+    }
+
+    /// After how many calls the next attempt is worth its cost.
+    pub fn calls(&self) -> u64 {
+        1 << self.attempts.load(Ordering::Relaxed).min(10)
+    }
 }

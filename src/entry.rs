@@ -170,8 +170,8 @@ macro_rules! entries {
                             None => unsafe { real($($arg),*) },
                         };
                         let now = frame.now();
-                        if code == ACL_SUCCESS && identity::is_wanted() {
-                            identity::accepted(&call);
+                        if code == ACL_SUCCESS && identity::is_wanted().is_some() {
+                            identity::accepted(&call, caller);
                         }
                         // SAFETY: it has just returned, or was refused in the vendor's place.
                         unsafe { frame.end_long(now, code, Function::$name, &call, &before) };

@@ -2,6 +2,7 @@
 //!
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
+use crate::edge::Patience;
 use crate::settings::settings;
 use crate::vendor::{self, Answer};
 use crate::world;
@@ -10,9 +11,10 @@ use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_trace::layout::{Header, NAME};
 use aclshim_trace::text::Text;
+use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Writes text into a field and leaves a NUL behind it; what does not fit is cut off.
 struct Field<'a> {
@@ -57,6 +59,7 @@ pub fn fill(header: &mut Header) {
     let _ = settings.write(&mut Field::of(&mut header.settings));
     about_system(header);
     about_library(header);
+    about_product(header);
 }
 
 #[inline(never)]
@@ -96,60 +99,105 @@ fn about_library(header: &mut Header) {
     }
 }
 
-/// Whether the real library has been asked who it is.
-static IS_ASKED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the real library is still to be asked who it is.
-pub fn is_wanted() -> bool {
-    !IS_ASKED.load(Ordering::Relaxed)
+/// What the real library has said of itself, for the headers of this process and of its fork children.
+struct Said {
+    state: AtomicU32,
+    product: UnsafeCell<Text<64>>,
+    cann: UnsafeCell<Text<64>>,
+    form: AtomicU32,
+    patience: Patience,
 }
 
-/// The vendor has accepted a call: after the first one that moved anything, the library can say who it is. (Asked by
-/// the thread that made the call, while nobody knows yet that it has returned: whoever reads its record knows the
+// SAFETY: the texts are written by the one thread that has made the state BUSY, and read when it is KNOWN.
+unsafe impl Sync for Said {}
+
+const NEW: u32 = 0;
+const BUSY: u32 = 1;
+const KNOWN: u32 = 2;
+
+static SAID: Said = Said {
+    state: AtomicU32::new(NEW),
+    product: UnsafeCell::new(Text::new()),
+    cann: UnsafeCell::new(Text::new()),
+    form: AtomicU32::new(0),
+    patience: Patience::new(),
+};
+
+/// Whether the real library is still to be asked who it is, and after how many calls that should be tried.
+pub fn is_wanted() -> Option<u64> {
+    (SAID.state.load(Ordering::Relaxed) == NEW).then(|| SAID.patience.calls())
+}
+
+/// The vendor has accepted a call from `caller`: after the first one that moved anything, the library can say who it is.
+/// (Asked by the thread that made the call, while nobody knows yet that it has returned: whoever reads its record knows the
 /// product. A thread of ours might come to ask when the program is at its end, and parts of the library are gone.)
 #[cold]
 #[inline(never)]
-pub fn accepted(call: &Call) {
+pub fn accepted(call: &Call, caller: usize) {
     let moves = match call.amount() {
         Amount::Bytes(bytes) => bytes > 0,
+        Amount::Sum { sizes, .. } if sizes.is_null() => false,
         // SAFETY: the vendor has accepted the call, and so has read the sizes, up to the first that is not 0.
         Amount::Sum { sizes, items } => (0..items).any(|at| unsafe { sizes.add(at).read_unaligned() } > 0),
     };
-    if !moves || !is_wanted() {
+    // Inside a function of the library's own that may have its lock nothing can be asked.
+    if !moves || vendor::calls_from(caller) {
         return;
     }
     edge::undisturbed(|| {
+        let take = || SAID.state.compare_exchange(NEW, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // A handler may have interrupted the library itself.
-        if !edge::may_be_in_a_handler() && !IS_ASKED.swap(true, Ordering::Relaxed) {
-            ask_library(process::process().and_then(|process| process.header()));
+        if SAID.state.load(Ordering::Relaxed) == NEW && !SAID.patience.is_to_wait() && take() {
+            vendor::ask(|answer| match answer {
+                // SAFETY: we have the texts.
+                Answer::Product(text) => _ = unsafe { &mut *SAID.product.get() }.push(text.to_bytes()),
+                // SAFETY: as above.
+                Answer::Version(text) => _ = unsafe { &mut *SAID.cann.get() }.push(text.to_bytes()),
+                // ACL_DEVICE is 0, ACL_HOST is 1.
+                Answer::RunMode(mode) => SAID.form.store(if mode == 0 { 2 } else { 1 }, Ordering::Relaxed),
+            });
+            SAID.state.store(KNOWN, Ordering::Release);
+            spread();
         }
     });
 }
 
-/// Has the real library say who it is, and completes a header that others can see already with that.
-fn ask_library(header: Option<&Header>) {
-    vendor::ask(|answer| {
-        match answer {
-            Answer::Product(text) => world::tell_product(text.to_bytes()),
-            Answer::Version(text) => world::tell_cann(text.to_bytes()),
-            Answer::RunMode(mode) => world::tell_form(form(mode)),
-        }
-        let Some(header) = header else { return };
-        let (field, text): (&[u8], _) = match answer {
-            Answer::Product(text) => (&header.product, text),
-            Answer::Version(text) => (&header.cann, text),
-            Answer::RunMode(mode) => return header.form.store(form(mode), Ordering::Relaxed),
-        };
-        let length = text.to_bytes().len().min(field.len() - 1);
-        // SAFETY: within the field, in a mapping that may be written; the NUL behind it is there already. Who reads
-        // it meanwhile reads a part of the text.
-        unsafe { core::ptr::copy_nonoverlapping(text.as_ptr().cast(), field.as_ptr().cast_mut(), length) };
-    });
+/// Tells what the library has said to whoever wants to know.
+fn spread() {
+    // SAFETY: nobody writes the texts any more.
+    let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
+    let form = SAID.form.load(Ordering::Relaxed);
+    world::tell_product(product.as_bytes());
+    world::tell_cann(cann.as_bytes());
+    world::tell_form(form);
+    if let Some(header) = process::process().and_then(|process| process.header()) {
+        header.form.store(form, Ordering::Relaxed);
+        // The product last: who sees it sees the rest.
+        publish(&header.cann, cann.as_array());
+        publish(&header.product, product.as_array());
+    }
 }
 
-/// As the header names it: `ACL_DEVICE` is 0, `ACL_HOST` is 1.
-fn form(run_mode: i32) -> u32 {
-    if run_mode == 0 { 2 } else { 1 }
+/// Writes a text into a field of a header that others can see already; its first byte last, and so all of it or nothing.
+fn publish<const N: usize>(field: &[u8; N], text: &[u8; N]) {
+    let place = field.as_ptr().cast_mut();
+    // SAFETY: a field of a mapping that may be written, and not through a reference that anybody holds while it changes;
+    // the first byte as an atomic one.
+    unsafe {
+        core::ptr::copy_nonoverlapping(text.as_ptr().add(1), place.add(1), N - 1);
+        core::sync::atomic::AtomicU8::from_ptr(place).store(text[0], Ordering::Release);
+    }
+}
+
+/// What is known of the library in a header that nobody can see yet: a fork child does not ask again.
+fn about_product(header: &mut Header) {
+    if SAID.state.load(Ordering::Acquire) == KNOWN {
+        // SAFETY: nobody writes the texts any more.
+        let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
+        header.product = *product.as_array();
+        header.cann = *cann.as_array();
+        header.form.store(SAID.form.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
 }
 
 /// The beginning of a small file.

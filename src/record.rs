@@ -349,15 +349,19 @@ fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
     } else {
         look(&mut || false)
     };
-    if is_put_off || identity::is_wanted() {
-        come_back(place);
-    }
+    come_back(place, is_put_off);
     number.unwrap_or(NONE)
 }
 
-/// Has the thread's next call come by the cold path again.
-fn come_back(place: &Place) {
-    place.limit.store(place.next.load(Ordering::Relaxed), Ordering::Relaxed);
+/// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's
+/// start `is_put_off`, or the library is to be asked who it is.
+fn come_back(place: &Place, is_put_off: bool) {
+    let drain = is_put_off.then(drain::calls).flatten();
+    let Some(calls) = drain.into_iter().chain(identity::is_wanted()).min() else { return };
+    let soon = place.next.load(Ordering::Relaxed) + (calls - 1);
+    if soon < place.limit.load(Ordering::Relaxed) {
+        place.limit.store(soon, Ordering::Relaxed);
+    }
 }
 
 /// Finds a place for this thread, with its first call in this process.
@@ -393,8 +397,6 @@ fn attach() -> bool {
     };
     thread.place.set(place);
     drain::ensure(process);
-    if drain::is_still_put_off() || identity::is_wanted() {
-        come_back(place);
-    }
+    come_back(place, drain::is_still_put_off());
     true
 }

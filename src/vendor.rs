@@ -81,20 +81,6 @@ pub fn ask(mut told: impl FnMut(Answer<'_>)) {
     // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
     // 128 bytes long, and the structure of the last one 512.
     unsafe {
-        if product != 0 {
-            let ask: extern "C" fn() -> *const c_char = core::mem::transmute(product);
-            let name = ask();
-            if !name.is_null() {
-                told(Answer::Product(CStr::from_ptr(name)));
-            }
-        }
-        if mode != 0 {
-            let ask: extern "C" fn(*mut i32) -> i32 = core::mem::transmute(mode);
-            let mut found = -1;
-            if ask(&mut found) == 0 {
-                told(Answer::RunMode(found));
-            }
-        }
         let mut text = [0u8; PACKAGE_VERSION + 1];
         let is_told = if version != 0 {
             let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = core::mem::transmute(version);
@@ -108,6 +94,20 @@ pub fn ask(mut told: impl FnMut(Answer<'_>)) {
         };
         if is_told && let Ok(text) = CStr::from_bytes_until_nul(&text) {
             told(Answer::Version(text));
+        }
+        if mode != 0 {
+            let ask: extern "C" fn(*mut i32) -> i32 = core::mem::transmute(mode);
+            let mut found = -1;
+            if ask(&mut found) == 0 {
+                told(Answer::RunMode(found));
+            }
+        }
+        if product != 0 {
+            let ask: extern "C" fn() -> *const c_char = core::mem::transmute(product);
+            let name = ask();
+            if !name.is_null() {
+                told(Answer::Product(CStr::from_ptr(name)));
+            }
         }
     }
 }

@@ -111,18 +111,16 @@ pub fn findings(paths: &[PathBuf], print: Print) -> Result<()> {
 }
 
 fn summary(processes: &[&Process]) {
-    let mut is_any = false;
-    for rule in RULES {
-        let totals = || processes.iter().filter_map(|process| process.judge.totals().get(rule.id));
+    let names: BTreeSet<&str> =
+        processes.iter().flat_map(|process| process.judge.totals().keys().map(String::as_str)).collect();
+    for name in &names {
+        let totals = || processes.iter().filter_map(|process| process.judge.totals().get(*name));
         let [found, known] = [totals().map(|total| total.found).sum::<u64>(), totals().map(|total| total.known).sum()];
-        if found > 0 {
-            is_any = true;
-            let known = if known > 0 { format!(", {known} known call sites not shown") } else { String::new() };
-            let worst = totals().filter_map(|total| total.worst).max().map_or("", |worst| worst.name());
-            println!("{found:>8} x {} ({worst}){known}", rule.id);
-        }
+        let known = if known > 0 { format!(", {known} of them known and not shown") } else { String::new() };
+        let worst = totals().filter_map(|total| total.worst).max().map_or("", |worst| worst.name());
+        println!("{found:>8} x {name} ({worst}){known}");
     }
-    if !is_any {
+    if names.is_empty() {
         println!("No rule is broken.");
     }
 }

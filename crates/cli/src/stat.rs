@@ -105,7 +105,7 @@ impl Stat {
         self.slots.trace += trace;
         self.slots.ring += ring;
         for (rule, total) in process.judge.totals() {
-            *self.findings.entry((*rule).into()).or_default() += total.found;
+            *self.findings.entry(rule.clone()).or_default() += total.found;
         }
         for (name, sums) in process.functions() {
             self.nested += sums.nested;

@@ -109,8 +109,8 @@ impl Inspector {
         let is_call = |slot: &&Words| matches!(Head(slot[0]).layout(), Layout::Linear | Layout::Fill | Layout::Long);
         let mut last = 0;
         for slot in slots.iter().filter(is_call) {
-            if slot[3] != last && self.sites.insert(slot[3]) {
-                self.know(slot[3]);
+            if slot[3] != last && !self.sites.contains(&slot[3]) && self.is_known(slot[3]) {
+                self.sites.insert(slot[3]);
             }
             last = slot[3];
         }
@@ -283,14 +283,15 @@ impl Inspector {
         }
     }
 
-    /// Looks for the module that a call site lies in.
-    fn know(&mut self, site: u64) {
-        let Some(process) = self.process.as_deref().filter(|_| self.judge.modules().site(site).is_none()) else {
-            return;
-        };
+    /// Whether the module is known that a call site lies in, or nobody can know it; looks for it if it was not there yet.
+    fn is_known(&mut self, site: u64) -> bool {
+        let Some(process) = self.process.as_deref() else { return true };
+        if self.judge.modules().site(site).is_some() {
+            return true;
+        }
         let now = monotonic_ns();
         if self.looked != 0 && now - self.looked < LOOK_NS {
-            return;
+            return false;
         }
         self.looked = now;
         let modules = Modules::of(process);
@@ -298,5 +299,6 @@ impl Inspector {
             self.judge.modules().learn(modules);
             self.has_new_modules = true;
         }
+        self.judge.modules().site(site).is_some()
     }
 }

@@ -34,11 +34,11 @@ pub struct Judge {
     /// Settings that make no sense, in words, until they are said.
     nonsense: Vec<String>,
     modules: Modules,
-    /// How often each rule was broken at each call site.
-    seen: HashMap<(u8, u64), u64>,
+    /// How often each rule was broken at each call site, here or on which of the other products.
+    seen: HashMap<(u8, Option<usize>, u64), u64>,
     /// By ring: the last calls, the newest first; one that is held has not been judged yet.
     held: HashMap<u32, VecDeque<Held>>,
-    totals: BTreeMap<&'static str, Total>,
+    totals: BTreeMap<String, Total>,
 }
 
 /// So many calls of a ring are remembered: a note may come behind those of a handler.
@@ -72,7 +72,8 @@ struct At<'a> {
     function: Function,
     call: &'a Call,
     frames: &'a [u64; FRAMES],
-    on: Option<&'a str>,
+    /// Which of the other products it is about.
+    on: Option<usize>,
 }
 
 /// A finding that is to be told.
@@ -183,8 +184,8 @@ impl Judge {
         &mut self.modules
     }
 
-    /// How often each rule was broken.
-    pub fn totals(&self) -> &BTreeMap<&'static str, Total> {
+    /// How often each rule was broken; by its id, with the product where that is another one.
+    pub fn totals(&self) -> &BTreeMap<String, Total> {
         &self.totals
     }
 
@@ -252,7 +253,7 @@ impl Judge {
         if is_plain(&subject) {
             return true;
         }
-        let count = if is_sound(&subject) { self.seen.get_mut(&(ALIGN_64.number, slot[3])) } else { None };
+        let count = if is_sound(&subject) { self.seen.get_mut(&(ALIGN_64.number, None, slot[3])) } else { None };
         let Some(count) = count else { return false };
         *count += 1;
         if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
@@ -301,7 +302,7 @@ impl Judge {
             self.found(rule, *finding, &at, tell, |finding| message(rule, &subject, finding));
         }
         for at in 0..self.others.len() {
-            self.on_another(at, &subject, &call, &frames, &found, tell);
+            self.on_another(at, &subject, &call, &frames, bits, tell);
         }
     }
 
@@ -331,22 +332,21 @@ impl Judge {
         subject: &Subject<'_>,
         call: &Call,
         frames: &[u64; FRAMES],
-        found: &[(&'static Rule, Finding)],
+        here: u128,
         tell: &mut dyn FnMut(Function, &Call, Told),
     ) {
         let (name, product) = self.others[at].clone();
         let there = Subject { world: World { product: Some(product), ..subject.world }, ..*subject };
         let mut refusals = Vec::new();
         judge_each(&there, &mut |rule, finding| {
-            let is_known = found.iter().any(|(here, of)| here.number == rule.number && of.severity == Severity::Error);
-            if finding.severity == Severity::Error && !is_known {
+            if finding.severity == Severity::Error && here >> rule.number & 1 == 0 {
                 refusals.push((rule, finding));
             }
         });
         for (rule, finding) in refusals {
-            let here = Finding { severity: Severity::Portability, ..finding };
-            let at = At { function: subject.function, call, frames, on: Some(&name) };
-            self.found(rule, here, &at, tell, |_| {
+            let as_portability = Finding { severity: Severity::Portability, ..finding };
+            let at = At { function: subject.function, call, frames, on: Some(at) };
+            self.found(rule, as_portability, &at, tell, |_| {
                 format!("would be refused on {name}: {}", message(rule, &there, &finding))
             });
         }
@@ -366,19 +366,21 @@ impl Judge {
         if action == Action::Off {
             return;
         }
-        let count = self.seen.entry((rule.number, call.site)).or_default();
-        *count += 1;
-        let count = *count;
-        let total = self.totals.entry(rule.id).or_default();
+        let on = on.and_then(|on| Some((on, self.others.get(on)?.0.clone())));
+        let name = on.as_ref().map_or_else(|| rule.id.to_owned(), |(_, name)| format!("{} on {name}", rule.id));
+        let total = self.totals.entry(name).or_default();
         total.found += 1;
         total.worst = total.worst.max(Some(finding.severity));
-        let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
-        if count > most {
-            return;
-        }
         let site = self.modules.site(call.site);
         if self.mute.is_known(rule.id, function, site.as_ref()) {
             total.known += 1;
+            return;
+        }
+        let count = self.seen.entry((rule.number, on.as_ref().map(|(on, _)| *on), call.site)).or_default();
+        *count += 1;
+        let count = *count;
+        let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
+        if count > most {
             return;
         }
         total.told += 1;
@@ -400,7 +402,7 @@ impl Judge {
             argument: arguments.get(usize::from(finding.argument)).map(|argument| argument.name),
             index: finding.index.map(|index| index as u64),
             code: (finding.code != 0).then_some(finding.code),
-            on: on.map(str::to_owned),
+            on: on.map(|(_, name)| name),
             site,
             stack: frames.iter().filter(|frame| **frame != 0).map(name).collect(),
             message: text,
