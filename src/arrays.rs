@@ -1,4 +1,4 @@
-//! The arrays of a batch before it is forwarded, read as the vendor itself reads them: in its order, and never further.
+//! The arrays of a batch, read as the vendor itself reads them: in its order, and never further.
 //!
 //! A program may pass arrays that end before their count does, and be told so by the vendor, which stops at the first
 //! thing that is wrong. So do we: each array comes as far as the vendor would have looked.
@@ -10,38 +10,101 @@ use aclshim_facts::rule::Arrays;
 use aclshim_facts::world::World;
 use core::slice;
 
-/// The release that first looks whether there is anything to copy at all.
-const NOTHING_FIRST: Version = Version { major: 9, minor: 1 };
-
 /// The most items of a synchronous batch.
 const MOST: usize = 4096;
 
-/// The arrays of a call, as far as they may be read.
+/// The arrays of a call that is about to be forwarded, as far as they may be read.
 ///
 /// # Safety
-/// The arguments are those of a call that is about to be forwarded: what the vendor would read may be read.
+/// What the vendor would read may be read.
 pub unsafe fn before<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
     let Form::Batch(batch) = &call.form else { return Arrays::default() };
+    // A stream that is none is refused before the indexes are read, and so is everything on a chip without batches.
+    let may_be_a_stream = call.stream.is_none_or(|stream| stream.is_null());
+    let comes_to_indexes = may_be_a_stream && world.product.is_some_and(|product| product.has_batch);
     // SAFETY: the caller's promise.
-    unsafe { of(batch, call.stream.is_some(), world) }.unwrap_or_default()
+    unsafe { of(batch, call.stream.is_some(), world, comes_to_indexes) }.unwrap_or_default()
 }
 
-/// `None` where the vendor reads no array at all, or one that lies too strangely for us to read.
-unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Option<Arrays<'a>> {
-    let looks_first = world.cann.is_some_and(|cann| cann >= NOTHING_FIRST);
-    let arrays: [*const (); 6] = [
+/// The arrays of a batch that the vendor has refused with the inner layer's code for a bad parameter: stream and product
+/// were right then.
+///
+/// # Safety
+/// What the vendor has read may be read.
+pub unsafe fn refused<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
+    let Form::Batch(batch) = &call.form else { return Arrays::default() };
+    // SAFETY: the caller's promise.
+    unsafe { of(batch, call.stream.is_some(), world, true) }.unwrap_or_default()
+}
+
+/// The arrays of a batch that the vendor has accepted, where it has copied something: all that it has read.
+///
+/// # Safety
+/// What the vendor has read may be read.
+pub unsafe fn accepted<'a>(batch: &Batch) -> Arrays<'a> {
+    if !are_sound(batch) {
+        return Arrays::default();
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        Arrays {
+            dsts: Some(slice::from_raw_parts(batch.dsts, batch.items)),
+            sizes: Some(slice::from_raw_parts(batch.sizes, batch.items)),
+            ..Arrays::default()
+        }
+    }
+}
+
+/// The arrays as addresses.
+fn addresses(batch: &Batch) -> [*const (); 6] {
+    [
         batch.dsts.cast(),
         batch.dst_maxs.cast(),
         batch.srcs.cast(),
         batch.sizes.cast(),
         batch.attrs.cast(),
         batch.attr_indexes.cast(),
-    ];
+    ]
+}
+
+/// Whether an address is one that we can read an array at; what is strange may please the vendor.
+fn is_strange(array: &*const ()) -> bool {
+    !array.addr().is_multiple_of(align_of::<usize>())
+}
+
+/// Whether all arrays are there, and none is too long to be one.
+pub fn are_sound(batch: &Batch) -> bool {
+    let most = isize::MAX as usize / size_of::<aclrtMemcpyBatchAttr>();
+    batch.fail_index.is_none_or(|index| !index.is_null())
+        && addresses(batch).iter().all(|array| !array.is_null() && !is_strange(array))
+        && (1..=most).contains(&batch.items)
+        && batch.attr_count <= most
+}
+
+/// How many of the indexes are in order, from the first on.
+///
+/// # Safety
+/// The vendor would compare each with the one before, up to the first that is not in order.
+pub unsafe fn ordered(batch: &Batch) -> usize {
+    // SAFETY: the caller's promise.
+    let index = |at: usize| unsafe { *batch.attr_indexes.add(at) };
+    scan(
+        batch.attr_count,
+        |at| {
+            if at == 0 { index(0) == 0 } else { index(at) > index(at - 1) && index(at) < batch.items }
+        },
+    )
+}
+
+/// `None` where the vendor reads no array at all, or one that lies too strangely for us to read.
+unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>, comes_to_indexes: bool) -> Option<Arrays<'a>> {
+    let looks_first = world.cann.is_some_and(|cann| cann >= Version::V9_1);
+    let arrays = addresses(batch);
     let is_any_null = arrays.iter().any(|array| array.is_null());
     let is_index_null = batch.fail_index.is_some_and(|index| index.is_null());
-    let is_strange = arrays.iter().any(|array| !array.addr().is_multiple_of(align_of::<usize>()));
     let items = batch.items;
-    if is_index_null || items == 0 || items > isize::MAX as usize / 8 || is_strange || batch.sizes.is_null() {
+    let is_long = items > isize::MAX as usize / size_of::<usize>();
+    if is_index_null || items == 0 || is_long || arrays.iter().any(is_strange) || batch.sizes.is_null() {
         return None;
     }
     if is_any_null && !looks_first {
@@ -49,7 +112,7 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Option
     }
     // SAFETY: the vendor looks for the first size that is not 0; or it compares all from the first one on, and those
     // of 0 fit.
-    let first = unsafe { scan(items, |at| *batch.sizes.add(at) == 0) };
+    let first = scan(items, |at| unsafe { *batch.sizes.add(at) } == 0);
     // SAFETY: so far it was read.
     let sizes = unsafe { prefix(batch.sizes, first, items) };
     let mut found = Arrays { sizes: Some(sizes), ..Arrays::default() };
@@ -57,7 +120,7 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Option
         return Some(found);
     }
     // SAFETY: the vendor compares them one by one, up to the first that does not fit.
-    let fitting = unsafe { scan(items, |at| *batch.dst_maxs.add(at) >= *batch.sizes.add(at)) };
+    let fitting = scan(items, |at| unsafe { *batch.dst_maxs.add(at) >= *batch.sizes.add(at) });
     // SAFETY: so far they were read.
     unsafe {
         found.sizes = Some(prefix(batch.sizes, first.max(fitting), items));
@@ -68,29 +131,21 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Option
     }
     let count = batch.attr_count;
     // SAFETY: the vendor looks at the reserved bytes one by one, up to the first that is not 0.
-    let clean = unsafe { scan(count, |at| (*batch.attrs.add(at)).rsv == [0; 16]) };
+    let clean = scan(count, |at| unsafe { (*batch.attrs.add(at)).rsv } == [0; 16]);
     // SAFETY: as above.
     found.attrs = Some(unsafe { prefix(batch.attrs, clean, count) });
     let is_refused = clean < count || count == 0 || count > items || (!is_on_stream && items > MOST);
-    // A chip without batches refuses here; where it is not known, it may be one.
-    if is_refused || !world.product.is_some_and(|product| product.has_batch) {
+    if is_refused || !comes_to_indexes {
         return Some(found);
     }
-    // SAFETY: the vendor compares each with the one before, up to the first that is not in order.
-    let ordered = unsafe {
-        scan(count, |at| {
-            let index = *batch.attr_indexes.add(at);
-            if at == 0 { index == 0 } else { index > *batch.attr_indexes.add(at - 1) && index < items }
-        })
-    };
-    // SAFETY: as above.
-    found.attr_indexes = Some(unsafe { prefix(batch.attr_indexes, ordered, count) });
+    // SAFETY: the vendor comes to them; and so far they were read.
+    found.attr_indexes = Some(unsafe { prefix(batch.attr_indexes, ordered(batch), count) });
     Some(found)
 }
 
 /// How many entries hold, from the first on.
 #[inline(always)]
-unsafe fn scan(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+fn scan(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     (0..count).position(|at| !holds(at)).unwrap_or(count)
 }
 

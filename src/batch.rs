@@ -2,6 +2,7 @@
 //!
 //! The arrays are read when the vendor has accepted the call, and so has read them itself.
 
+use crate::look::Look;
 use crate::settings::settings;
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::Batch;
@@ -35,49 +36,21 @@ pub fn slots(batch: &Batch) -> u64 {
     batch_slots(attributes, items)
 }
 
-/// What is said of all sizes.
-struct Sizes {
-    total: u64,
-    smallest: u64,
-    largest: u64,
-}
-
-const LANES: usize = 4;
-
-impl Sizes {
-    /// Four at a time, so that one sum does not wait for the other.
-    fn of(sizes: &[usize]) -> Self {
-        let mut total = [0u64; LANES];
-        let mut wrapped = [0u64; LANES];
-        let mut smallest = [u64::MAX; LANES];
-        let mut largest = [0u64; LANES];
-        let mut one = |lane: usize, size: u64| {
-            total[lane] = total[lane].wrapping_add(size);
-            wrapped[lane] |= u64::from(total[lane] < size);
-            smallest[lane] = smallest[lane].min(size);
-            largest[lane] = largest[lane].max(size);
-        };
-        let (fours, rest) = sizes.as_chunks::<LANES>();
-        for four in fours {
-            for (lane, &size) in four.iter().enumerate() {
-                one(lane, size as u64);
-            }
-        }
-        for &size in rest {
-            one(0, size as u64);
-        }
-        let sum = total.iter().fold(0, |sum: u64, &part| sum.saturating_add(part));
-        Self {
-            total: if wrapped == [0; LANES] { sum } else { u64::MAX },
-            smallest: smallest.into_iter().fold(u64::MAX, u64::min),
-            largest: largest.into_iter().fold(0, u64::max),
-        }
+/// What all sizes add up to, where that was not seen before the call.
+#[cold]
+fn sum(sizes: &[usize]) -> Look {
+    let sizes = || sizes.iter().map(|size| *size as u64);
+    Look {
+        total: sizes().fold(0, u64::saturating_add),
+        smallest: sizes().min().unwrap_or(0),
+        largest: sizes().max().unwrap_or(0),
     }
 }
 
 /// How many items do not fit into their room.
+#[cold]
 fn too_large(sizes: &[usize], rooms: &[usize]) -> u64 {
-    sizes.iter().zip(rooms).map(|(size, room)| u64::from(room < size)).sum()
+    sizes.iter().zip(rooms).filter(|(size, room)| room < size).count() as u64
 }
 
 /// A place as a word: id in the lower half, type in the upper.
@@ -97,7 +70,7 @@ fn direction(attributes: &[aclrtMemcpyBatchAttr]) -> Option<(u8, u8)> {
 /// # Safety
 /// The calling thread's open place and record; the vendor has returned `code` for these arguments.
 #[inline(never)]
-pub unsafe fn complete(place: &Place, number: u64, batch: &Batch, code: i32) {
+pub unsafe fn complete(place: &Place, number: u64, batch: &Batch, code: i32, look: Option<Look>) {
     let items = batch.items;
     if code != ACL_SUCCESS || items == 0 || items > isize::MAX as usize / 8 {
         return;
@@ -112,7 +85,7 @@ pub unsafe fn complete(place: &Place, number: u64, batch: &Batch, code: i32) {
     }
     // SAFETY: the vendor has accepted the call, so it has read this array to its end.
     let sizes = unsafe { slice::from_raw_parts(batch.sizes, items) };
-    let summary = Sizes::of(sizes);
+    let summary = look.unwrap_or_else(|| sum(sizes));
     // All sizes zero: the vendor has looked at nothing else.
     let arrays: [*const (); 3] = [batch.dst_maxs.cast(), batch.dsts.cast(), batch.srcs.cast()];
     let is_read = summary.largest > 0 && arrays.into_iter().all(is_array);
@@ -164,7 +137,8 @@ pub unsafe fn complete(place: &Place, number: u64, batch: &Batch, code: i32) {
         Follows { items: share.items as u32, attributes: taken as u8, direction: direction(attributes), is_read: true };
     // SAFETY: as above. Its arguments were stored when the call began.
     let slot = unsafe { place.slot(number + 2) };
-    let words = [summary.total, summary.smallest, summary.largest, follows.word(), too_large(sizes, rooms)];
+    let too_large = if look.is_some() { 0 } else { too_large(sizes, rooms) };
+    let words = [summary.total, summary.smallest, summary.largest, follows.word(), too_large];
     for (word, value) in (1..).zip(words) {
         slot.set(word, value);
     }

@@ -4,15 +4,16 @@
 //! call has returned. All other calls are judged by whoever reads their records, which hold everything that the rules
 //! look at: a call that breaks no rule pays nothing for them.
 
+use crate::look::{self, Look};
 use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
 use crate::{arrays, edge, log, stack, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};
-use aclshim_facts::code::ACL_ERROR_INVALID_PARAM;
+use aclshim_facts::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
-use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{RULES, judge_each, predict};
+use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
+use aclshim_facts::rules::{ITEMS_APART, RULES, judge_each, predict};
 use aclshim_trace::record::{FRAMES, Finding, REFUSED};
 use aclshim_trace::slot::Note;
 use core::cell::UnsafeCell;
@@ -72,38 +73,85 @@ pub fn is_strict() -> bool {
     IS_STRICT.load(Ordering::Relaxed)
 }
 
-/// Judges a call that is about to be forwarded, if it is to be judged here and anything is wrong with it.
+/// What is known of a call before it is forwarded.
+#[derive(Clone, Copy, Default)]
+pub struct Before {
+    /// What the sizes of a batch add up to, if nothing is wrong with it.
+    pub look: Option<Look>,
+    /// What is wrong with the call, if anything is and it was judged here.
+    pub judgement: Option<Judgement>,
+}
+
+/// Looks at a call that is about to be forwarded.
 ///
 /// # Safety
 /// The arguments are the caller's: what the vendor would read of its arrays may be read.
 #[inline(always)]
-pub unsafe fn before(function: Function, call: &Call) -> Option<Judgement> {
-    if !is_strict() && !matches!(call.form, Form::Batch(_)) {
-        return None;
+pub unsafe fn before(function: Function, call: &Call) -> Before {
+    let is_batch = matches!(call.form, Form::Batch(_));
+    if !is_batch && !is_strict() {
+        return Before::default();
     }
     // SAFETY: the caller's promise.
-    edge::kept(|| unsafe { judge(function, call) }).flatten()
+    unsafe { look_closer(function, call) }
 }
 
 /// Not for the caller's frame, which lies on the stack while the vendor works.
 #[inline(never)]
-unsafe fn judge(function: Function, call: &Call) -> Option<Judgement> {
-    // SAFETY: written before anybody can be here.
-    let policy = unsafe { &*POLICY.0.get() };
+unsafe fn look_closer(function: Function, call: &Call) -> Before {
     let world = world::of(call);
     // SAFETY: the caller's promise.
-    let subject = Subject { function, call: *call, arrays: unsafe { arrays::before(call, &world) }, world };
-    let mut judgement = Judgement { findings: [None; MOST], bits: 0, refusal: None, frames: None };
-    let mut free = judgement.findings.iter_mut();
-    judge_each(&subject, &mut |rule, finding| {
-        let action = policy.action(rule.number.into(), finding.severity);
-        if action == Action::Off {
-            return;
+    let look = match &call.form {
+        Form::Batch(batch) => unsafe { look::look(batch, call.stream.is_some_and(|it| !it.is_null()), &world) },
+        _ => None,
+    };
+    if look.is_some() {
+        return Before { look, judgement: None };
+    }
+    let judgement = edge::kept(|| {
+        // SAFETY: the caller's promise.
+        let arrays = unsafe { arrays::before(call, &world) };
+        judge(&Subject { function, call: *call, arrays, world })
+    });
+    Before { look, judgement: judgement.flatten() }
+}
+
+/// What there is to say of a batch once the vendor has answered, and could not be said before.
+///
+/// # Safety
+/// The vendor has returned `code` for this call.
+#[cold]
+#[inline(never)]
+pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclError) -> Option<Judgement> {
+    let Form::Batch(batch) = &call.form else { return None };
+    let subject = |arrays| Subject { function, call: *call, arrays, world: world::of(call) };
+    match (code, &before.judgement) {
+        (ACL_SUCCESS, _) if before.look.is_some() => {
+            // SAFETY: it has copied something, and so has read them.
+            let subject = subject(unsafe { arrays::accepted(batch) });
+            let mut judgement = Judgement::NONE;
+            for rule in ITEMS_APART {
+                if let Verdict::Broken(finding) = (rule.check)(&subject) {
+                    judgement.add(&subject, rule, &finding);
+                }
+            }
+            Some(judgement).filter(|judgement| judgement.bits != 0)
         }
-        judgement.bits |= 1 << rule.number;
-        if let Some(place) = free.next() {
-            *place = Some(record(&subject, rule, &finding));
+        (ACL_ERROR_RT_PARAM_INVALID, None) => {
+            let world = world::of(call);
+            // SAFETY: the caller's promise.
+            edge::kept(|| judge(&subject(unsafe { arrays::refused(call, &world) }))).flatten()
         }
+        _ => None,
+    }
+}
+
+fn judge(subject: &Subject<'_>) -> Option<Judgement> {
+    // SAFETY: written before anybody can be here.
+    let policy = unsafe { &*POLICY.0.get() };
+    let mut judgement = Judgement::NONE;
+    judge_each(subject, &mut |rule, finding| {
+        let Some(action) = judgement.add(subject, rule, &finding) else { return };
         let is_first =
             judgement.refusal.is_none_or(|refusal| refusal.action == Action::Refuse && action == Action::Abort);
         if matches!(action, Action::Refuse | Action::Abort) && is_first {
@@ -115,7 +163,7 @@ unsafe fn judge(function: Function, call: &Call) -> Option<Judgement> {
         return None;
     }
     // What the vendor would come to first.
-    if let (Some(refusal), Prediction::Refused { rule, code, fail_index }) = (&mut judgement.refusal, predict(&subject))
+    if let (Some(refusal), Prediction::Refused { rule, code, fail_index }) = (&mut judgement.refusal, predict(subject))
         && refusal.action == Action::Refuse
         && policy.action(rule, Severity::Error) == Action::Refuse
         && let Some(rule) = RULES.get(rule)
@@ -159,6 +207,22 @@ fn entry(arrays: &Arrays<'_>, argument: u8, index: usize) -> Option<[u64; 2]> {
 }
 
 impl Judgement {
+    const NONE: Self = Self { findings: [None; MOST], bits: 0, refusal: None, frames: None };
+
+    /// Adds a finding, unless its rule is off; what is done about it.
+    fn add(&mut self, subject: &Subject<'_>, rule: &Rule, finding: &rule::Finding) -> Option<Action> {
+        // SAFETY: written before anybody can be here.
+        let action = unsafe { &*POLICY.0.get() }.action(rule.number.into(), finding.severity);
+        if action == Action::Off {
+            return None;
+        }
+        self.bits |= 1 << rule.number;
+        if let Some(place) = self.findings.iter_mut().find(|place| place.is_none()) {
+            *place = Some(record(subject, rule, finding));
+        }
+        Some(action)
+    }
+
     fn told(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().flatten()
     }

@@ -156,10 +156,11 @@ macro_rules! entries {
                             *word = argument;
                         }
                         // SAFETY: the arguments of a call that is about to be forwarded.
-                        let judgement = unsafe { check::before(Function::$name, &call) };
-                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call, judgement.as_ref());
+                        let before = unsafe { check::before(Function::$name, &call) };
+                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call, before.judgement.as_ref());
                         // SAFETY: as above.
-                        let code = match judgement.and_then(|judgement| unsafe { judgement.refuse(Function::$name, &call) }) {
+                        let refused = before.judgement.and_then(|it| unsafe { it.refuse(Function::$name, &call) });
+                        let code = match refused {
                             Some(code) => code,
                             // SAFETY: the caller's promise, passed on unchanged.
                             None => unsafe { real($($arg),*) },
@@ -168,8 +169,8 @@ macro_rules! entries {
                         if code == ACL_SUCCESS && identity::is_wanted() {
                             identity::accepted(&call);
                         }
-                        // SAFETY: it has just returned.
-                        unsafe { frame.end_long(now, code, &call) };
+                        // SAFETY: it has just returned, or was refused in the vendor's place.
+                        unsafe { frame.end_long(now, code, Function::$name, &call, &before) };
                         code
                     }
                 )*

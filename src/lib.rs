@@ -31,6 +31,7 @@ mod heap;
 mod identity;
 mod libdl;
 mod log;
+mod look;
 mod lookup;
 mod maps;
 mod names;

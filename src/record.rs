@@ -10,7 +10,7 @@
 //! what such a frame left on the stack proves nothing, because nobody has to overwrite it.)
 
 use crate::boot::{Standing, standing};
-use crate::check::Judgement;
+use crate::check::{self, Before, Judgement};
 use crate::settings::settings;
 use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
@@ -199,9 +199,9 @@ impl Frame {
     /// A call that began as [`long`](Self::long) has returned `code` at [`now`](Self::now).
     ///
     /// # Safety
-    /// By the vendor's function, for the arguments of `call`.
+    /// By the vendor's function, for the arguments of `call`, or in its place.
     #[inline(never)]
-    pub unsafe fn end_long(self, now: u64, code: i32, call: &Call) {
+    pub unsafe fn end_long(self, now: u64, code: i32, function: Function, call: &Call, before: &Before) {
         // SAFETY: NULL, or pages that are never unmapped.
         let place = unsafe { self.place.as_ref() }.filter(|place| place.is_open());
         // SAFETY: slots stay mapped. Passed by, and its place taken by others, the record is not ours to complete.
@@ -209,7 +209,12 @@ impl Frame {
         if let (Some(place), Form::Batch(of), true) = (place, &call.form, place.is_some() && is_shown()) {
             let number = self.head.number(place.next.load(Ordering::Relaxed));
             // SAFETY: the caller's promise; the call was recorded as a batch.
-            unsafe { batch::complete(place, number, of, code) };
+            unsafe { batch::complete(place, number, of, code, before.look) };
+            // SAFETY: the caller's promise.
+            if let Some(judgement) = unsafe { check::after(function, call, before, code) } {
+                // SAFETY: the place is open, and ours.
+                judgement.tell(number, |_, note, words| _ = unsafe { place.note(note, words) });
+            }
         }
         self.end_at(code, |_| (now, 1));
     }

@@ -163,7 +163,11 @@ impl Chronicle {
                 };
                 let _ = self.log.line(realtime_ns(), &line);
             }
-            (entry @ (Entry::Finding { .. } | Entry::Stack { .. }), _) => self.inspector.note(ring, &entry),
+            (entry @ (Entry::Finding { .. } | Entry::Stack { .. }), _) => {
+                let thread = self.threads[ring as usize].into();
+                let said = |call: &Call| (clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin)), thread);
+                self.inspector.note(ring, &entry, said, &mut self.log);
+            }
             (Entry::Call(_), None) | (Entry::End { .. }, _) => {}
         }
     }

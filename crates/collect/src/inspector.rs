@@ -107,10 +107,17 @@ impl Inspector {
         self.judge.is_plain(function, slot)
     }
 
-    /// A note that belongs to a call whose record follows.
-    pub fn note(&mut self, ring: u32, entry: &Entry) {
+    /// A note about a call; `said` knows when one that has been read already began, and its thread.
+    pub fn note(&mut self, ring: u32, entry: &Entry, said: impl Fn(&Call) -> (u64, u64), log: &mut Log) {
         match *entry {
-            Entry::Finding { of, finding } => self.judge.note(ring, of, finding),
+            Entry::Finding { of, finding } => {
+                let mut late = Vec::new();
+                self.judge.note(ring, of, finding, |function, call, told| late.push((function, call.clone(), told)));
+                for (function, call, told) in late {
+                    let (time_ns, thread) = said(&call);
+                    self.tell(&Said { time_ns, thread, function, call: &call }, &told, log);
+                }
+            }
             Entry::Stack { of, frames } => self.judge.stack(ring, of, frames),
             _ => {}
         }
@@ -118,39 +125,43 @@ impl Inspector {
 
     /// Judges a call, and tells what there is to tell of it.
     pub fn call(&mut self, ring: u32, said: &Said<'_>, log: &mut Log) {
-        let Said { time_ns, thread, function, call } = *said;
         self.end_probe(ring, said, log);
         let mut told: Vec<Told> = Vec::new();
-        self.judge.call(ring, function, call, |finding| told.push(finding));
+        self.judge.call(ring, said.function, said.call, |finding| told.push(finding));
         for finding in told {
-            let stack = (!finding.stack.is_empty()).then(|| finding.stack.join(" "));
-            let source = finding.rule.sources.first().map(ToString::to_string).unwrap_or_default();
-            let line = lines::Finding {
-                rule: finding.rule.id,
-                severity: finding.severity.name(),
-                action: finding.action.name(),
-                function: function.row().name,
-                argument: finding.argument,
-                index: finding.index,
-                code: finding.code.map(i64::from),
-                returned: call.end.map(|end| end.code.into()),
-                refused: call.flags & REFUSED != 0,
-                on: finding.on.as_deref(),
-                thread,
-                number: call.number,
-                site: Some(Address(call.site)),
-                module: finding.site.as_ref().map(|site| site.module.as_str()),
-                offset: finding.site.as_ref().map(|site| site.offset),
-                stack: stack.as_deref(),
-                source: &source,
-                fix: finding.rule.fix,
-                message: &finding.message,
-            };
-            let _ = log.line(time_ns, &line);
-            let place = finding.site.as_ref().map_or_else(|| Address(call.site).to_string(), ToString::to_string);
-            self.stderr.finding(&format!("{} (call from {place}, thread {thread})", finding.message));
+            self.tell(said, &finding, log);
         }
         self.drift(said, log);
+    }
+
+    fn tell(&mut self, said: &Said<'_>, finding: &Told, log: &mut Log) {
+        let Said { time_ns, thread, function, call } = *said;
+        let stack = (!finding.stack.is_empty()).then(|| finding.stack.join(" "));
+        let source = finding.rule.sources.first().map(ToString::to_string).unwrap_or_default();
+        let line = lines::Finding {
+            rule: finding.rule.id,
+            severity: finding.severity.name(),
+            action: finding.action.name(),
+            function: function.row().name,
+            argument: finding.argument,
+            index: finding.index,
+            code: finding.code.map(i64::from),
+            returned: call.end.map(|end| end.code.into()),
+            refused: call.flags & REFUSED != 0,
+            on: finding.on.as_deref(),
+            thread,
+            number: call.number,
+            site: Some(Address(call.site)),
+            module: finding.site.as_ref().map(|site| site.module.as_str()),
+            offset: finding.site.as_ref().map(|site| site.offset),
+            stack: stack.as_deref(),
+            source: &source,
+            fix: finding.rule.fix,
+            message: &finding.message,
+        };
+        let _ = log.line(time_ns, &line);
+        let place = finding.site.as_ref().map_or_else(|| Address(call.site).to_string(), ToString::to_string);
+        self.stderr.finding(&format!("{} (call from {place}, thread {thread})", finding.message));
     }
 
     fn drift(&mut self, said: &Said<'_>, log: &mut Log) {

@@ -17,7 +17,7 @@ use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES, REFUSED};
 use aclshim_trace::slot::{Head, Layout, Words};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
@@ -36,8 +36,13 @@ pub struct Judge {
     seen: HashMap<(u8, u64), u64>,
     /// What the host has noted about calls whose records are still to come, by ring and number.
     noted: HashMap<(u32, u64), Noted>,
+    /// The last batches of each ring: a note about one may come behind its record.
+    batches: HashMap<u32, VecDeque<(Function, Call)>>,
     totals: BTreeMap<&'static str, Total>,
 }
+
+/// So many batches of a ring are remembered.
+const BATCHES: usize = 4;
 
 /// What the host has noted about a call.
 #[derive(Default)]
@@ -121,6 +126,7 @@ impl Judge {
             modules: Modules::default(),
             seen: HashMap::new(),
             noted: HashMap::new(),
+            batches: HashMap::new(),
             totals: BTreeMap::new(),
         };
         judge.learn(origin);
@@ -154,9 +160,17 @@ impl Judge {
         &self.totals
     }
 
-    /// A note of the host's about a call whose record follows.
-    pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding) {
-        self.noted.entry((ring, of)).or_default().findings.push(finding);
+    /// A note of the host's about a call whose record follows. If it has come already, as that of a batch may have,
+    /// what is to be told of it is handed to `tell`, with the call.
+    pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding, mut tell: impl FnMut(Function, &Call, Told)) {
+        let batches = self.batches.get(&ring);
+        let known = batches.and_then(|batches| batches.iter().find(|(_, call)| call.number == of)).cloned();
+        let Some((function, call)) = known else {
+            return self.noted.entry((ring, of)).or_default().findings.push(finding);
+        };
+        let noted = Noted { findings: vec![finding], frames: [0; FRAMES] };
+        let subject = self.subject(function, &call);
+        self.noted(&subject, &call, &noted, &mut |told| tell(function, &call, told));
     }
 
     /// More of the stack of a call whose record follows.
@@ -200,12 +214,12 @@ impl Judge {
     pub fn call(&mut self, ring: u32, function: Function, call: &Call, mut tell: impl FnMut(Told)) {
         let noted = self.noted.remove(&(ring, call.number)).unwrap_or_default();
         let subject = self.subject(function, call);
-        for finding in &noted.findings {
-            let Some(rule) = RULES.get(usize::from(finding.rule)) else { continue };
-            self.found(rule, function, of_note(finding), call, &noted.frames, None, &mut tell, |finding_of| {
-                noted_message(rule, &subject, finding_of, finding.values)
-            });
+        if matches!(subject.call.form, aclshim_facts::call::Form::Batch(_)) {
+            let batches = self.batches.entry(ring).or_default();
+            batches.truncate(BATCHES - 1);
+            batches.push_front((function, call.clone()));
         }
+        self.noted(&subject, call, &noted, &mut tell);
         let mut found: Vec<(&'static Rule, Finding)> = Vec::new();
         judge_each(&subject, &mut |rule, finding| found.push((rule, finding)));
         found.retain(|(rule, _)| !noted.findings.iter().any(|noted| noted.rule == rule.number));
@@ -216,6 +230,16 @@ impl Judge {
         }
         for at in 0..self.others.len() {
             self.on_another(at, &subject, call, &noted, &found, &mut tell);
+        }
+    }
+
+    /// What the host has found.
+    fn noted(&mut self, subject: &Subject<'_>, call: &Call, noted: &Noted, tell: &mut impl FnMut(Told)) {
+        for finding in &noted.findings {
+            let Some(rule) = RULES.get(usize::from(finding.rule)) else { continue };
+            self.found(rule, subject.function, of_note(finding), call, &noted.frames, None, tell, |as_found| {
+                noted_message(rule, subject, as_found, finding.values)
+            });
         }
     }
 

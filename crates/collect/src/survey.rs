@@ -10,7 +10,7 @@ use crate::modules::Modules;
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
-use aclshim_trace::record::{Entry, REFUSED, decode};
+use aclshim_trace::record::{Call, Entry, REFUSED, decode};
 use aclshim_trace::segment::kind;
 use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::Words;
@@ -118,25 +118,28 @@ impl Process {
     }
 
     fn judge(&mut self, ring: u32, entry: Entry, function: Option<Function>) {
+        let thread = self.threads.get(&ring).copied().unwrap_or(0);
+        let clock = self.origin.calibration;
+        let found = |function: Function, call: &Call, told: Told| Found {
+            told,
+            function,
+            thread,
+            number: call.number,
+            time_ns: clock.map(|clock| clock.at_ns(call.begin)),
+            site: call.site,
+            returned: call.end.map(|end| end.code),
+            is_refused: call.flags & REFUSED != 0,
+        };
         match (entry, function) {
             (Entry::Thread { id, .. }, _) => _ = self.threads.insert(ring, id),
-            (Entry::Finding { of, finding }, _) => self.judge.note(ring, of, finding),
+            (Entry::Finding { of, finding }, _) => {
+                self.judge.note(ring, of, finding, |function, call, told| {
+                    self.findings.push(found(function, call, told));
+                });
+            }
             (Entry::Stack { of, frames }, _) => self.judge.stack(ring, of, frames),
             (Entry::Call(call), Some(function)) => {
-                let thread = self.threads.get(&ring).copied().unwrap_or(0);
-                let time_ns = self.origin.calibration.map(|clock| clock.at_ns(call.begin));
-                self.judge.call(ring, function, &call, |told| {
-                    self.findings.push(Found {
-                        told,
-                        function,
-                        thread,
-                        number: call.number,
-                        time_ns,
-                        site: call.site,
-                        returned: call.end.map(|end| end.code),
-                        is_refused: call.flags & REFUSED != 0,
-                    });
-                });
+                self.judge.call(ring, function, &call, |told| self.findings.push(found(function, &call, told)));
             }
             _ => {}
         }

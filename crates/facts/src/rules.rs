@@ -96,6 +96,9 @@ pub static RULES: &[&Rule] = &[
     &support::UNSUPPORTED_RELEASE,
 ];
 
+/// What can be said of the items of a batch only when the vendor has accepted it: before, their addresses are not read.
+pub static ITEMS_APART: &[&Rule] = &[&item::BATCH_UNORDERED];
+
 impl Rule {
     /// The rule of that id.
     pub fn by_id(id: &str) -> Option<&'static Rule> {
