@@ -4,7 +4,7 @@
 mod checking;
 mod support;
 
-use checking::{cases, counted, findings, ids, many, one, printed, rules, same, text, words};
+use checking::{cases, counted, findings, ids, many, one, printed, rules, said, same, text, watched, words};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -136,7 +136,7 @@ fn equal_findings_of_a_call_site_are_told_ten_times_and_counted_to_the_last() {
         }
         let rule = text(&found[0]["rule"]);
         assert_eq!(counted(&output, rule), 25);
-        let [sums] = &output.events("findings")[..] else { panic!("one line: {:?}", output.log()) };
+        let [sums] = &output.events("findings")[..] else { panic!("one line: {:?}", said(&output)) };
         assert_eq!(
             ["rule", "found", "told", "known"].map(|key| sums[key].clone()),
             [json!(rule), json!(25), json!(10), json!(0)]
@@ -240,8 +240,7 @@ fn findings_are_written_to_standard_error_only_if_that_is_asked_for() {
     let calls = |run: Run| words(run, "room 2 context 1 align 1 good 10");
     let without = same(one(), calls).ok();
     assert_eq!(without.stderr, "");
-    let [some, all] =
-        ["findings", "all"].map(|what| calls(Run::new(one()).sim().shim()).env("ACLSHIM_STDERR", what).run().ok());
+    let [some, all] = ["findings", "all"].map(|what| calls(watched(one())).env("ACLSHIM_STDERR", what).run().ok());
     let lines: Vec<&str> = some.stderr.lines().collect();
     assert_eq!(lines.len(), 3, "{}", some.stderr);
     for (line, rule) in lines.iter().zip(["error DEST-MAX", "error DEST-MAX", "violation ALIGN-64"]) {

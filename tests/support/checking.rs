@@ -3,6 +3,7 @@
 
 use crate::support::{Output, Run, aclshim, host};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -19,9 +20,15 @@ pub fn many() -> PathBuf {
     BUILT.get_or_init(|| host("hosts/check_calls.c")).clone()
 }
 
+/// A run with the shim, on the simulated device, and with rings that hold all that these hosts do: whatever the machine
+/// does meanwhile, nothing is lost.
+pub fn watched(program: impl AsRef<OsStr>) -> Run {
+    Run::new(program).sim().shim().env("ACLSHIM_RING_SIZE", "1M")
+}
+
 /// A run of [`one`] with the shim; the cases are separated by blanks.
 pub fn cases(cases: &str) -> Run {
-    words(Run::new(one()).sim().shim(), cases)
+    words(watched(one()), cases)
 }
 
 /// With these arguments.
@@ -33,7 +40,10 @@ pub fn words(run: Run, words: &str) -> Run {
 #[track_caller]
 pub fn same(program: PathBuf, prepare: impl Fn(Run) -> Run) -> Output {
     let without = prepare(Run::new(&program).sim()).run();
-    let with = prepare(Run::new(&program).sim().shim()).run();
+    let with = prepare(watched(&program)).run();
+    for (with, without) in with.stdout.lines().zip(without.stdout.lines()) {
+        assert_eq!(with, without, "with the shim, and without it");
+    }
     assert_eq!(with.seen(), without.seen(), "with the shim, and without it");
     assert_ne!(with.status.signal(), Some(libc::SIGALRM), "hung: {with:?}");
     with
@@ -82,4 +92,10 @@ pub fn counted(output: &Output, rule: &str) -> u64 {
 /// The lines of an event about a topic.
 pub fn about(output: &Output, event: &str, topic: &str) -> Vec<Value> {
     output.events(event).into_iter().filter(|line| line["topic"] == topic).collect()
+}
+
+/// The log in short: events with what they say.
+pub fn said(output: &Output) -> Vec<String> {
+    let short = |line: Value| format!("{} {} {} {}", line["event"], line["topic"], line["rule"], line["message"]);
+    output.log().into_iter().map(short).collect()
 }
