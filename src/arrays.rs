@@ -102,9 +102,10 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>, comes_to_
     let arrays = addresses(batch);
     let is_any_null = arrays.iter().any(|array| array.is_null());
     let is_index_null = batch.fail_index.is_some_and(|index| index.is_null());
-    let items = batch.items;
-    let is_long = items > isize::MAX as usize / size_of::<usize>();
-    if is_index_null || items == 0 || is_long || arrays.iter().any(is_strange) || batch.sizes.is_null() {
+    // More than there can be: whoever reads on to the end of these gets no further than the vendor.
+    let most = |size: usize| isize::MAX as usize / size;
+    let items = batch.items.min(most(size_of::<usize>()));
+    if is_index_null || items == 0 || arrays.iter().any(is_strange) || batch.sizes.is_null() {
         return None;
     }
     if is_any_null && !looks_first {
@@ -126,10 +127,10 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>, comes_to_
         found.sizes = Some(prefix(batch.sizes, first.max(fitting), items));
         found.dst_maxs = Some(prefix(batch.dst_maxs, fitting, items));
     }
-    if fitting < items || batch.attr_count > isize::MAX as usize / size_of::<aclrtMemcpyBatchAttr>() {
+    if fitting < items {
         return Some(found);
     }
-    let count = batch.attr_count;
+    let count = batch.attr_count.min(most(size_of::<aclrtMemcpyBatchAttr>()));
     // SAFETY: the vendor looks at the reserved bytes one by one, up to the first that is not 0.
     let clean = scan(count, |at| unsafe { (*batch.attrs.add(at)).rsv } == [0; 16]);
     // SAFETY: as above.

@@ -14,7 +14,7 @@ use aclshim_facts::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID, A
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::{ITEMS_APART, RULES, judge_each, predict};
-use aclshim_trace::record::{FRAMES, Finding, REFUSED};
+use aclshim_trace::record::{Extent, FRAMES, Finding, REFUSED};
 use aclshim_trace::slot::Note;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -100,9 +100,10 @@ pub unsafe fn before(function: Function, call: &Call) -> Before {
 #[inline(never)]
 unsafe fn look_closer(function: Function, call: &Call) -> Before {
     let world = world::of(call);
-    // SAFETY: the caller's promise.
+    let is_on_stream = call.stream.is_some_and(|stream| !stream.is_null());
     let look = match &call.form {
-        Form::Batch(batch) => unsafe { look::look(batch, call.stream.is_some_and(|it| !it.is_null()), &world) },
+        // SAFETY: the caller's promise.
+        Form::Batch(batch) => unsafe { look::look(batch, is_on_stream, &world) },
         _ => None,
     };
     if look.is_some() {
@@ -227,28 +228,21 @@ impl Judgement {
         self.findings.iter().flatten()
     }
 
-    /// How many notes it takes to tell.
-    pub fn notes(&self) -> u64 {
-        self.told().count() as u64 + u64::from(self.frames.is_some())
-    }
-
-    /// Tells it about the call with the number `of`: hands each note to `note`, from 0 on.
-    pub fn tell(&self, of: u64, mut note: impl FnMut(u64, Note, &[u64])) {
-        let mut nth = 0;
+    /// Tells it about the call with the number `of`: hands each note to `note`.
+    pub fn tell(&self, of: u64, mut note: impl FnMut(Note, &[u64])) {
         for finding in self.told() {
-            note(nth, Note::Finding, &finding.words(of));
-            nth += 1;
+            note(Note::Finding, &finding.words(of));
         }
         if let Some(frames) = self.frames {
             let mut words = [of; 1 + FRAMES];
             words[1..].copy_from_slice(&frames);
-            note(nth, Note::Stack, &words);
+            note(Note::Stack, &words);
         }
     }
 
-    /// The flags of the call's record.
-    pub fn flags(&self) -> u16 {
-        if self.refusal.is_some() { REFUSED } else { 0 }
+    /// What it adds to the extent of the call's record.
+    pub fn extent(&self) -> u64 {
+        Extent::new(0, if self.refusal.is_some() { REFUSED } else { 0 }, 0).0
     }
 
     /// What to return in the vendor's place, if the call is refused; what the vendor would have written to `failIndex`

@@ -155,9 +155,13 @@ macro_rules! entries {
                         for (word, argument) in words.iter_mut().zip([$($arg.to_word()),*]) {
                             *word = argument;
                         }
+                        // Before anything of the caller's is read: a fault from here on has a name.
+                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
                         // SAFETY: the arguments of a call that is about to be forwarded.
                         let before = unsafe { check::before(Function::$name, &call) };
-                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call, before.judgement.as_ref());
+                        if let Some(judgement) = &before.judgement {
+                            frame.tell(judgement);
+                        }
                         // SAFETY: as above.
                         let refused = before.judgement.and_then(|it| unsafe { it.refuse(Function::$name, &call) });
                         let code = match refused {

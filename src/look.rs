@@ -36,6 +36,11 @@ pub unsafe fn look(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Opti
     if !arrays::are_sound(batch) || !is_new || !is_served || !is_short || batch.attr_count == 0 {
         return None;
     }
+    // Of a batch of nothing the vendor reads the sizes only.
+    // SAFETY: the caller's promise: the first size is read in any case.
+    if unsafe { *batch.sizes } == 0 {
+        return None;
+    }
     // SAFETY: the caller's promise.
     let look = unsafe { sizes(batch) }.filter(|look| look.smallest > 0)?;
     // SAFETY: all sizes fit, so the vendor comes to the attributes.

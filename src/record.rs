@@ -117,37 +117,20 @@ impl Frame {
     /// Any other call begins. `here` is the [`stack`] of the frame that makes it: ours may lie below the frames of a
     /// call that is nested in it.
     #[inline(never)]
-    pub fn long(
-        function: Function,
-        caller: usize,
-        here: usize,
-        words: &Words,
-        call: &Call,
-        judgement: Option<&Judgement>,
-    ) -> Self {
+    pub fn long(function: Function, caller: usize, here: usize, words: &Words, call: &Call) -> Self {
         let slots = match &call.form {
             Form::Batch(of) => batch::slots(of),
             _ => 2,
         };
-        Self::of_slots(function, caller, here, words, slots, judgement)
+        Self::of_slots(function, caller, here, words, slots)
     }
 
-    /// A record of several slots: what follows the first is there before it is shown. Before the record come the notes
-    /// of what was found: whoever reads it knows them then.
-    fn of_slots(
-        function: Function,
-        caller: usize,
-        here: usize,
-        words: &Words,
-        slots: u64,
-        judgement: Option<&Judgement>,
-    ) -> Self {
+    /// A record of several slots: what follows the first is there before it is shown.
+    fn of_slots(function: Function, caller: usize, here: usize, words: &Words, slots: u64) -> Self {
         if !settings().records() {
             return Self::none();
         }
-        let notes = judgement.map_or(0, Judgement::notes);
-        let Some((place, first)) = claim(notes + slots) else { return Self::none() };
-        let number = first + notes;
+        let Some((place, number)) = claim(slots) else { return Self::none() };
         let (head, outer) = enter(place, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));
         // SAFETY: the claim says that the place is open.
         let at = |number| unsafe { place.slot(number) };
@@ -157,14 +140,8 @@ impl Frame {
         };
         // The first slot must not show what stood there before while its followers are new.
         at(number).clear();
-        if let Some(judgement) = judgement {
-            judgement.tell(number, |nth, note, words| {
-                at(first + nth).put(Head::done(first + nth, Layout::Note, note as u8), words);
-            });
-        }
-        let bits = judgement.map_or(0, |judgement| judgement.bits);
-        let extent = Extent::new(slots, judgement.map_or(0, Judgement::flags), 0).0;
-        follow(1, Layout::More, &[bits as u64, (bits >> 64) as u64, extent, words[4], words[5], words[6], words[7]]);
+        let extent = Extent::new(slots, 0, 0).0;
+        follow(1, Layout::More, &[0, 0, extent, words[4], words[5], words[6], words[7]]);
         if slots > 2 {
             follow(2, Layout::Batch, &[0, 0, 0, 0, 0, words[8], words[9]]);
         }
@@ -190,6 +167,31 @@ impl Frame {
         self.end_at(code, |place| (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
     }
 
+    /// The calling thread's place and the record's number, while the record is the one that was begun: the drain may have
+    /// passed it by, and its place may be another's.
+    fn shown(&self) -> Option<(&'static Place, u64)> {
+        // SAFETY: NULL, or pages that are never unmapped.
+        let place = unsafe { self.place.as_ref() }.filter(|place| place.is_open())?;
+        // SAFETY: slots stay mapped.
+        let is_shown = unsafe { (*self.slot).head() == self.head };
+        is_shown.then(|| (place, self.head.number(place.next.load(Ordering::Relaxed))))
+    }
+
+    /// Tells what was found wrong with a call that began as [`long`](Self::long): in its record, and in notes behind it.
+    #[cold]
+    #[inline(never)]
+    pub fn tell(&self, judgement: &Judgement) {
+        let Some((place, number)) = self.shown() else { return };
+        // SAFETY: the place is open, and the record has two slots at least.
+        let more = unsafe { place.slot(number + 1) };
+        let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
+        for (word, value) in [(1, low), (2, high), (3, judgement.extent())] {
+            more.set(word, more.0[word].load(Ordering::Relaxed) | value);
+        }
+        // SAFETY: the place is open, and ours.
+        judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });
+    }
+
     /// The time, for the end of a call that began as [`long`](Self::long).
     pub fn now(&self) -> u64 {
         // SAFETY: NULL, or pages that are never unmapped.
@@ -202,18 +204,12 @@ impl Frame {
     /// By the vendor's function, for the arguments of `call`, or in its place.
     #[inline(never)]
     pub unsafe fn end_long(self, now: u64, code: i32, function: Function, call: &Call, before: &Before) {
-        // SAFETY: NULL, or pages that are never unmapped.
-        let place = unsafe { self.place.as_ref() }.filter(|place| place.is_open());
-        // SAFETY: slots stay mapped. Passed by, and its place taken by others, the record is not ours to complete.
-        let is_shown = || unsafe { (*self.slot).head() == self.head };
-        if let (Some(place), Form::Batch(of), true) = (place, &call.form, place.is_some() && is_shown()) {
-            let number = self.head.number(place.next.load(Ordering::Relaxed));
+        if let (Form::Batch(of), Some((place, number))) = (&call.form, self.shown()) {
             // SAFETY: the caller's promise; the call was recorded as a batch.
             unsafe { batch::complete(place, number, of, code, before.look) };
             // SAFETY: the caller's promise.
             if let Some(judgement) = unsafe { check::after(function, call, before, code) } {
-                // SAFETY: the place is open, and ours.
-                judgement.tell(number, |_, note, words| _ = unsafe { place.note(note, words) });
+                self.tell(&judgement);
             }
         }
         self.end_at(code, |_| (now, 1));

@@ -115,6 +115,7 @@ fn a_trace_that_is_cut_off_within_its_beginning_is_said_and_hides_nothing() {
     let [trace] = &traces(&out)[..] else { panic!("one trace") };
     let whole = fs::read(trace).unwrap();
     let beginning = open(trace).unwrap().unwrap().good() as usize;
+    // All but the durations: how fast the clock is becomes known better with time.
     let counts = |stat: &Stat| {
         let sums = ["processes", "calls", "errors", "bytes", "not_recorded", "in_flight"].map(|key| stat.total(key));
         (sums, stat.calls(), stat.0["slots"]["ring"].as_u64().unwrap() + stat.0["slots"]["trace"].as_u64().unwrap())
@@ -124,7 +125,7 @@ fn a_trace_that_is_cut_off_within_its_beginning_is_said_and_hides_nothing() {
         fs::write(ring, &records).unwrap();
         let found = content(&output);
         assert_eq!((found.calls, found.torn), (501, 1), "{size}");
-        assert_eq!(output.stat().0, said.0, "{size}");
+        assert_eq!(counts(&output.stat()), counts(&said), "{size}");
         let table = aclshim().env("ACLSHIM_RING_DIR", &output.scratch).arg("stat").arg(&out).output().unwrap();
         let troubles = String::from_utf8(table.stderr).unwrap();
         // An empty one may be just being made.

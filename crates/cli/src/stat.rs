@@ -90,6 +90,7 @@ pub fn read(paths: &[PathBuf], format: &Format) -> Result<Survey> {
     for (file, why) in &survey.troubles {
         eprintln!("aclshim: {}: {why}", file.display());
     }
+    survey.settle();
     Ok(survey)
 }
 

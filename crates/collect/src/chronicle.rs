@@ -6,7 +6,7 @@
 use crate::account::Account;
 use crate::chain::Place;
 use crate::failure::{Report, Trouble};
-use crate::inspector::{Failed, Inspector, Said};
+use crate::inspector::{Failed, Inspector, Looked, Said};
 use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
@@ -137,6 +137,11 @@ impl Chronicle {
         }
     }
 
+    /// That nothing more of a ring is there now: notes about its last call would be.
+    pub fn settle(&mut self, ring: u32, clock: Option<&Calibration>) {
+        self.look(ring, Looked::End, clock);
+    }
+
     fn is_plain(&self, slot: &Words) -> bool {
         let function = self.functions.get(usize::from(slot::Head(slot[0]).function())).copied().flatten();
         function.is_none_or(|function| self.inspector.is_plain(function, slot))
@@ -163,20 +168,22 @@ impl Chronicle {
                 };
                 let _ = self.log.line(realtime_ns(), &line);
             }
-            (entry @ (Entry::Finding { .. } | Entry::Stack { .. }), _) => {
-                let thread = self.threads[ring as usize].into();
-                let said = |call: &Call| (clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin)), thread);
-                self.inspector.note(ring, &entry, said, &mut self.log);
-            }
+            (entry @ (Entry::Finding { .. } | Entry::Stack { .. }), _) => self.look(ring, Looked::Note(&entry), clock),
             (Entry::Call(_), None) | (Entry::End { .. }, _) => {}
         }
+    }
+
+    fn look(&mut self, ring: u32, at: Looked<'_>, clock: Option<&Calibration>) {
+        let thread = self.threads[ring as usize].into();
+        let said = |call: &Call| (clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin)), thread);
+        self.inspector.look(ring, at, said, &mut self.log);
     }
 
     fn call(&mut self, ring: u32, call: &Call, function: Function, clock: Option<&Calibration>) {
         let code = call.end.map_or(0, |end| end.code);
         let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
         let said = Said { time_ns, thread: self.threads[ring as usize].into(), function, call };
-        self.inspector.call(ring, &said, &mut self.log);
+        self.look(ring, Looked::Call(function, call), clock);
         if code == 0 && !self.tells_all {
             return;
         }

@@ -130,6 +130,9 @@ impl Drain {
             let from = ring.control.drained.load(Ordering::Relaxed);
             let run = ring.read(from, how, RUN);
             if run.next == from {
+                if moved > 0 {
+                    self.chronicle.settle(number, self.origin.calibration.as_ref());
+                }
                 return Ok(moved);
             }
             self.begin(header);
@@ -153,6 +156,7 @@ impl Drain {
             }
             self.chronicle.records(number, &run, self.origin.calibration.as_ref());
             if run.slots.len() < RUN / 2 && how != Reading::Finish {
+                self.chronicle.settle(number, self.origin.calibration.as_ref());
                 return Ok(moved);
             }
         }

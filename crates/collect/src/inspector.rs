@@ -48,6 +48,17 @@ pub(crate) enum Failed {
     Keep,
 }
 
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub(crate) enum Looked<'a> {
+    /// A note about an earlier call.
+    Note(&'a Entry),
+    /// A call.
+    Call(Function, &'a Call),
+    /// Nothing follows for now.
+    End,
+}
+
 /// A call in the words of its line.
 pub(crate) struct Said<'a> {
     pub time_ns: u64,
@@ -107,31 +118,28 @@ impl Inspector {
         self.judge.is_plain(function, slot)
     }
 
-    /// A note about a call; `said` knows when one that has been read already began, and its thread.
-    pub fn note(&mut self, ring: u32, entry: &Entry, said: impl Fn(&Call) -> (u64, u64), log: &mut Log) {
-        match *entry {
-            Entry::Finding { of, finding } => {
-                let mut late = Vec::new();
-                self.judge.note(ring, of, finding, |function, call, told| late.push((function, call.clone(), told)));
-                for (function, call, told) in late {
-                    let (time_ns, thread) = said(&call);
-                    self.tell(&Said { time_ns, thread, function, call: &call }, &told, log);
-                }
-            }
-            Entry::Stack { of, frames } => self.judge.stack(ring, of, frames),
-            _ => {}
+    /// A note about an earlier call, or a call, or the end of what there is now; `said` knows when a call began, and its
+    /// thread.
+    pub fn look(&mut self, ring: u32, at: Looked<'_>, said: impl Fn(&Call) -> (u64, u64), log: &mut Log) {
+        let mut told = Vec::new();
+        let mut tell = |function: Function, call: &Call, finding: Told| told.push((function, call.clone(), finding));
+        match at {
+            Looked::Note(Entry::Finding { of, finding }) => self.judge.note(ring, *of, *finding, &mut tell),
+            Looked::Note(Entry::Stack { of, frames }) => self.judge.stack(ring, *of, *frames),
+            Looked::Note(_) => {}
+            Looked::Call(function, call) => self.judge.take(ring, function, call, &mut tell),
+            Looked::End => self.judge.settle(ring, &mut tell),
         }
-    }
-
-    /// Judges a call, and tells what there is to tell of it.
-    pub fn call(&mut self, ring: u32, said: &Said<'_>, log: &mut Log) {
-        self.end_probe(ring, said, log);
-        let mut told: Vec<Told> = Vec::new();
-        self.judge.call(ring, said.function, said.call, |finding| told.push(finding));
-        for finding in told {
-            self.tell(said, &finding, log);
+        for (function, call, finding) in told {
+            let (time_ns, thread) = said(&call);
+            self.tell(&Said { time_ns, thread, function, call: &call }, &finding, log);
         }
-        self.drift(said, log);
+        if let Looked::Call(function, call) = at {
+            let (time_ns, thread) = said(call);
+            let said = Said { time_ns, thread, function, call };
+            self.end_probe(ring, &said, log);
+            self.drift(&said, log);
+        }
     }
 
     fn tell(&mut self, said: &Said<'_>, finding: &Told, log: &mut Log) {

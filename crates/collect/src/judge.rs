@@ -2,7 +2,7 @@
 //!
 //! Records hold all that the rules look at, so a call is judged by whoever reads it: with the product and the release
 //! that the process found out, and as its settings ask. What only the host could see, the arrays of a batch, comes as
-//! notes in front of its record.
+//! notes behind its record; so a call is held until something else follows it.
 
 use crate::modules::{Modules, Site};
 use crate::mute::Mute;
@@ -34,21 +34,22 @@ pub struct Judge {
     modules: Modules,
     /// How often each rule was broken at each call site.
     seen: HashMap<(u8, u64), u64>,
-    /// What the host has noted about calls whose records are still to come, by ring and number.
-    noted: HashMap<(u32, u64), Noted>,
-    /// The last batches of each ring: a note about one may come behind its record.
-    batches: HashMap<u32, VecDeque<(Function, Call)>>,
+    /// By ring: the last calls, the newest first; one that is held has not been judged yet.
+    held: HashMap<u32, VecDeque<Held>>,
     totals: BTreeMap<&'static str, Total>,
 }
 
-/// So many batches of a ring are remembered.
-const BATCHES: usize = 4;
+/// So many calls of a ring are remembered: a note may come behind those of a handler.
+const HELD: usize = 4;
 
-/// What the host has noted about a call.
-#[derive(Default)]
-struct Noted {
+/// A call, and what the host has noted about it.
+struct Held {
+    function: Function,
+    call: Call,
     findings: Vec<record::Finding>,
     frames: [u64; FRAMES],
+    /// The rules that it was found to break, once it has been judged.
+    judged: Option<u128>,
 }
 
 /// How often a rule was broken.
@@ -60,6 +61,14 @@ pub struct Total {
     pub told: u64,
     /// Of these, known or muted.
     pub known: u64,
+}
+
+/// The call that a finding is about.
+struct At<'a> {
+    function: Function,
+    call: &'a Call,
+    frames: &'a [u64; FRAMES],
+    on: Option<&'a str>,
 }
 
 /// A finding that is to be told.
@@ -125,8 +134,7 @@ impl Judge {
             mute: Mute::new(setting(&origin.settings, &MUTE), setting(&origin.settings, &BASELINE)),
             modules: Modules::default(),
             seen: HashMap::new(),
-            noted: HashMap::new(),
-            batches: HashMap::new(),
+            held: HashMap::new(),
             totals: BTreeMap::new(),
         };
         judge.learn(origin);
@@ -160,22 +168,29 @@ impl Judge {
         &self.totals
     }
 
-    /// A note of the host's about a call whose record follows. If it has come already, as that of a batch may have,
-    /// what is to be told of it is handed to `tell`, with the call.
-    pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding, mut tell: impl FnMut(Function, &Call, Told)) {
-        let batches = self.batches.get(&ring);
-        let known = batches.and_then(|batches| batches.iter().find(|(_, call)| call.number == of)).cloned();
-        let Some((function, call)) = known else {
-            return self.noted.entry((ring, of)).or_default().findings.push(finding);
-        };
-        let noted = Noted { findings: vec![finding], frames: [0; FRAMES] };
-        let subject = self.subject(function, &call);
-        self.noted(&subject, &call, &noted, &mut |told| tell(function, &call, told));
+    fn remembered(&mut self, ring: u32, number: u64) -> Option<&mut Held> {
+        self.held.get_mut(&ring)?.iter_mut().find(|held| held.call.number == number)
     }
 
-    /// More of the stack of a call whose record follows.
+    /// A note of the host's about an earlier call. If that has been judged already, what is to be told is handed to `tell`.
+    pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding, tell: &mut dyn FnMut(Function, &Call, Told)) {
+        let Some(held) = self.remembered(ring, of) else { return };
+        match &mut held.judged {
+            None => held.findings.push(finding),
+            Some(judged) if *judged & 1 << finding.rule == 0 => {
+                *judged |= 1 << finding.rule;
+                let (function, call, frames) = (held.function, held.call.clone(), held.frames);
+                self.noted(function, &call, &frames, &[finding], tell);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// More of the stack of an earlier call.
     pub fn stack(&mut self, ring: u32, of: u64, frames: [u64; FRAMES]) {
-        self.noted.entry((ring, of)).or_default().frames = frames;
+        if let Some(held) = self.remembered(ring, of) {
+            held.frames = frames;
+        }
     }
 
     /// The call as the rules look at it.
@@ -203,42 +218,65 @@ impl Judge {
     /// Whether nothing can be wrong with the call of one slot: the quick look that nearly every call gets.
     pub fn is_plain(&self, function: Function, slot: &Words) -> bool {
         let head = Head(slot[0]);
-        if head.layout() != Layout::Linear || !self.others.is_empty() || !self.noted.is_empty() {
+        if head.layout() != Layout::Linear || !self.others.is_empty() {
             return false;
         }
         let words = [slot[4], slot[6], slot[5], slot[6], head.kind().into(), slot[7]];
         is_plain(&self.of(function, function.call(&words)))
     }
 
-    /// Judges a call, and hands what is to be told of it to `tell`.
-    pub fn call(&mut self, ring: u32, function: Function, call: &Call, mut tell: impl FnMut(Told)) {
-        let noted = self.noted.remove(&(ring, call.number)).unwrap_or_default();
-        let subject = self.subject(function, call);
-        if matches!(subject.call.form, aclshim_facts::call::Form::Batch(_)) {
-            let batches = self.batches.entry(ring).or_default();
-            batches.truncate(BATCHES - 1);
-            batches.push_front((function, call.clone()));
-        }
-        self.noted(&subject, call, &noted, &mut tell);
+    /// Takes a call; the one before it on its ring is judged.
+    pub fn take(&mut self, ring: u32, function: Function, call: &Call, tell: &mut dyn FnMut(Function, &Call, Told)) {
+        self.settle(ring, tell);
+        let held = self.held.entry(ring).or_default();
+        held.truncate(HELD - 1);
+        let call = call.clone();
+        held.push_front(Held { function, call, findings: Vec::new(), frames: [0; FRAMES], judged: None });
+    }
+
+    /// Judges the last call of a ring, unless that has been done, and hands what is to be told of it to `tell`.
+    pub fn settle(&mut self, ring: u32, tell: &mut dyn FnMut(Function, &Call, Told)) {
+        let Some(held) = self.held.get_mut(&ring).and_then(|held| held.front_mut()).filter(|it| it.judged.is_none())
+        else {
+            return;
+        };
+        held.judged = Some(0);
+        let (function, call, frames) = (held.function, held.call.clone(), held.frames);
+        let noted = std::mem::take(&mut held.findings);
+        let subject = self.subject(function, &call);
         let mut found: Vec<(&'static Rule, Finding)> = Vec::new();
         judge_each(&subject, &mut |rule, finding| found.push((rule, finding)));
-        found.retain(|(rule, _)| !noted.findings.iter().any(|noted| noted.rule == rule.number));
+        found.retain(|(rule, _)| !noted.iter().any(|noted| noted.rule == rule.number));
+        let rules = noted.iter().map(|noted| noted.rule).chain(found.iter().map(|(rule, _)| rule.number));
+        let bits = rules.fold(0, |bits, rule| bits | 1u128 << rule);
+        if let Some(held) = self.held.get_mut(&ring).and_then(|held| held.front_mut()) {
+            held.judged = Some(bits);
+        }
+        self.noted(function, &call, &frames, &noted, tell);
         for (rule, finding) in &found {
-            self.found(rule, function, *finding, call, &noted.frames, None, &mut tell, |finding| {
-                message(rule, &subject, finding)
-            });
+            let at = At { function, call: &call, frames: &frames, on: None };
+            self.found(rule, *finding, &at, tell, |finding| message(rule, &subject, finding));
         }
         for at in 0..self.others.len() {
-            self.on_another(at, &subject, call, &noted, &found, &mut tell);
+            self.on_another(at, &subject, &call, &frames, &found, tell);
         }
     }
 
     /// What the host has found.
-    fn noted(&mut self, subject: &Subject<'_>, call: &Call, noted: &Noted, tell: &mut impl FnMut(Told)) {
-        for finding in &noted.findings {
+    fn noted(
+        &mut self,
+        function: Function,
+        call: &Call,
+        frames: &[u64; FRAMES],
+        noted: &[record::Finding],
+        tell: &mut dyn FnMut(Function, &Call, Told),
+    ) {
+        let subject = self.subject(function, call);
+        for finding in noted {
             let Some(rule) = RULES.get(usize::from(finding.rule)) else { continue };
-            self.found(rule, subject.function, of_note(finding), call, &noted.frames, None, tell, |as_found| {
-                noted_message(rule, subject, as_found, finding.values)
+            let at = At { function, call, frames, on: None };
+            self.found(rule, of_note(finding), &at, tell, |as_found| {
+                noted_message(rule, &subject, as_found, finding.values)
             });
         }
     }
@@ -249,9 +287,9 @@ impl Judge {
         at: usize,
         subject: &Subject<'_>,
         call: &Call,
-        noted: &Noted,
+        frames: &[u64; FRAMES],
         found: &[(&'static Rule, Finding)],
-        tell: &mut impl FnMut(Told),
+        tell: &mut dyn FnMut(Function, &Call, Told),
     ) {
         let (name, product) = self.others[at].clone();
         let there = Subject { world: World { product: Some(product), ..subject.world }, ..*subject };
@@ -264,25 +302,23 @@ impl Judge {
         });
         for (rule, finding) in refusals {
             let here = Finding { severity: Severity::Portability, ..finding };
-            self.found(rule, subject.function, here, call, &noted.frames, Some(&name), tell, |_| {
+            let at = At { function: subject.function, call, frames, on: Some(&name) };
+            self.found(rule, here, &at, tell, |_| {
                 format!("would be refused on {name}: {}", message(rule, &there, &finding))
             });
         }
     }
 
     /// Counts a finding, and tells it if it is one of the first of its rule and call site.
-    #[allow(clippy::too_many_arguments)] // one finding with all that belongs to it
     fn found(
         &mut self,
         rule: &'static Rule,
-        function: Function,
         finding: Finding,
-        call: &Call,
-        frames: &[u64; FRAMES],
-        on: Option<&str>,
-        tell: &mut impl FnMut(Told),
+        at: &At<'_>,
+        tell: &mut dyn FnMut(Function, &Call, Told),
         message: impl FnOnce(&Finding) -> String,
     ) {
+        let At { function, call, frames, on } = *at;
         let action = self.policy.action(rule.number.into(), finding.severity);
         if action == Action::Off {
             return;
@@ -309,7 +345,7 @@ impl Judge {
         let arguments = function.row().arguments;
         let name =
             |frame: &u64| self.modules.site(*frame).map_or_else(|| format!("{frame:#x}"), |site| site.to_string());
-        tell(Told {
+        let told = Told {
             rule,
             severity: finding.severity,
             action,
@@ -320,7 +356,8 @@ impl Judge {
             site,
             stack: frames.iter().filter(|frame| **frame != 0).map(name).collect(),
             message: text,
-        });
+        };
+        tell(function, call, told);
     }
 
     /// Whether the vendor did something else with a call than the rulebook says.

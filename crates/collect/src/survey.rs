@@ -111,13 +111,14 @@ impl Process {
                 };
                 let function = function.copied().flatten();
                 self.account.add(ring, &entry, function, self.origin.calibration.as_ref());
-                self.judge(ring, entry, function);
+                self.judge(ring, Some((entry, function)));
             }
             at += count;
         }
     }
 
-    fn judge(&mut self, ring: u32, entry: Entry, function: Option<Function>) {
+    /// Judges what an entry tells of; at the end, without one, what is still held.
+    fn judge(&mut self, ring: u32, entry: Option<(Entry, Option<Function>)>) {
         let thread = self.threads.get(&ring).copied().unwrap_or(0);
         let clock = self.origin.calibration;
         let found = |function: Function, call: &Call, told: Told| Found {
@@ -130,18 +131,22 @@ impl Process {
             returned: call.end.map(|end| end.code),
             is_refused: call.flags & REFUSED != 0,
         };
+        let mut tell = |function: Function, call: &Call, told| self.findings.push(found(function, call, told));
+        let Some((entry, function)) = entry else { return self.judge.settle(ring, &mut tell) };
         match (entry, function) {
             (Entry::Thread { id, .. }, _) => _ = self.threads.insert(ring, id),
-            (Entry::Finding { of, finding }, _) => {
-                self.judge.note(ring, of, finding, |function, call, told| {
-                    self.findings.push(found(function, call, told));
-                });
-            }
+            (Entry::Finding { of, finding }, _) => self.judge.note(ring, of, finding, &mut tell),
             (Entry::Stack { of, frames }, _) => self.judge.stack(ring, of, frames),
-            (Entry::Call(call), Some(function)) => {
-                self.judge.call(ring, function, &call, |told| self.findings.push(found(function, &call, told)));
-            }
+            (Entry::Call(call), Some(function)) => self.judge.take(ring, function, &call, &mut tell),
             _ => {}
+        }
+    }
+
+    /// Judges what is still held.
+    fn settle(&mut self) {
+        let rings: Vec<u32> = self.rings.keys().copied().collect();
+        for ring in rings {
+            self.judge(ring, None);
         }
     }
 }
@@ -171,6 +176,11 @@ impl Survey {
     /// The processes that were found.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.processes.values()
+    }
+
+    /// Judges the last call of every thread, once everything has been read.
+    pub fn settle(&mut self) {
+        self.processes.values_mut().for_each(Process::settle);
     }
 
     /// Reads a trace, a ring, or a directory: its traces, and the rings in `ring_folders` and in itself whose

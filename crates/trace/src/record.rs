@@ -36,14 +36,14 @@ pub enum Entry {
         /// How it ended.
         end: End,
     },
-    /// What was found wrong with a call of this ring whose record follows.
+    /// What was found wrong with a call of this ring whose record came before.
     Finding {
         /// The call's number.
         of: u64,
         /// What it is.
         finding: Finding,
     },
-    /// More of the stack of a call of this ring whose record follows.
+    /// More of the stack of a call of this ring whose record came before.
     Stack {
         /// The call's number.
         of: u64,

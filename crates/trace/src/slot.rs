@@ -64,9 +64,9 @@ pub enum Note {
     /// The end of a call whose record was passed by, or whose duration did not fit: ticks of its
     /// begin, its number, its duration, its code.
     End = 2,
-    /// What was found wrong with the call whose record follows: see [`crate::record::Finding::words`].
+    /// What was found wrong with a call whose record came before: see [`crate::record::Finding::words`].
     Finding = 3,
-    /// More of the stack of the call whose record follows: its number, and six return addresses at most.
+    /// More of the stack of a call whose record came before: its number, and six return addresses at most.
     Stack = 4,
 }
 
