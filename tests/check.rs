@@ -4,7 +4,7 @@
 mod checking;
 mod support;
 
-use checking::{cases, counted, findings, ids, many, one, printed, rules, said, same, text, watched, words};
+use checking::{cases, counted, findings, ids, many, one, printed, rules, same, text, watched, words};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,6 +43,8 @@ const BROKEN: &[(&str, &str, &str, &str, Option<u64>, Option<i64>)] = &[
     ("aclrtMemcpyBatch", "BATCH-ZERO-SIZE", "error", "sizes", Some(2), Some(107_000)),
     ("aclrtMemcpyBatch", "BATCH-UNREGISTERED", "error", "attrs", Some(0), Some(107_000)),
     ("aclrtMemcpyBatch", "BATCH-DIRECTION", "error", "attrs", Some(0), Some(107_000)),
+    ("aclrtMemcpyBatch", "BATCH-UNORDERED", "violation", "dsts", Some(1), None),
+    ("aclrtMemcpyBatchAsync", "BATCH-INDEX-FIRST", "error", "attrsIndexes", Some(0), Some(107_000)),
     ("aclrtMemcpyBatchV2", "BATCH-DEST-MAX", "error", "destMaxs", Some(2), Some(100_000)),
     ("aclrtMemcpyBatchAsync", "BATCH-DEST-MAX", "error", "destMaxs", Some(2), Some(100_000)),
     ("aclrtMemcpyBatchAsyncV2", "BATCH-DEST-MAX", "error", "destMaxs", Some(2), Some(100_000)),
@@ -136,7 +138,7 @@ fn equal_findings_of_a_call_site_are_told_ten_times_and_counted_to_the_last() {
         }
         let rule = text(&found[0]["rule"]);
         assert_eq!(counted(&output, rule), 25);
-        let [sums] = &output.events("findings")[..] else { panic!("one line: {:?}", said(&output)) };
+        let [sums] = &output.events("findings")[..] else { panic!("one line: {:?}", checking::said(&output)) };
         assert_eq!(
             ["rule", "found", "told", "known"].map(|key| sums[key].clone()),
             [json!(rule), json!(25), json!(10), json!(0)]

@@ -4,7 +4,7 @@
 mod checking;
 mod support;
 
-use checking::{about, cases, one, said, same, text, words};
+use checking::{about, cases, one, same, text, words};
 use serde_json::json;
 use support::{Output, Run};
 
@@ -19,10 +19,10 @@ fn a_function_that_is_tried_and_done_without_is_one_note_and_no_failure() {
     for calls in ["fallback 50", "good 1 fallback 50"] {
         let output = without_batches(calls);
         let notes = about(&output, "note", "probe");
-        assert_eq!(notes.len(), 1, "{calls}: {:?}", said(&output));
+        assert_eq!(notes.len(), 1, "{calls}: {:?}", checking::said(&output));
         let said = text(&notes[0]["message"]);
         assert!(said.contains("aclrtMemcpyBatch") && said.contains("207000"), "{said}");
-        assert_eq!(output.events("failed_call").len(), 0, "{calls}: {:?}", said(&output));
+        assert_eq!(output.events("failed_call").len(), 0, "{calls}: {:?}", checking::said(&output));
         assert_eq!(about(&output, "warning", "unsupported").len(), 0, "{calls}");
         assert_eq!(output.stat().total("errors"), 50);
     }
@@ -34,7 +34,7 @@ fn a_function_that_is_missed_is_a_warning() {
     for (calls, times) in [("batch 1", 1), ("good 1 batch 1", 1), ("batch 1 room 1 good 1", 1), ("good 1 batch 5", 5)] {
         let output = without_batches(calls);
         let said = about(&output, "warning", "unsupported");
-        assert_eq!(said.len(), times, "{calls}: {:?}", said(&output));
+        assert_eq!(said.len(), times, "{calls}: {:?}", checking::said(&output));
         for line in said {
             let message = text(&line["message"]);
             assert!(message.contains("207000 (ACL_ERROR_RT_FEATURE_NOT_SUPPORT)"), "{message}");
@@ -73,7 +73,7 @@ fn a_code_is_explained_by_its_name_its_meaning_and_the_likely_rule() {
 #[test]
 fn the_rule_that_is_broken_explains_a_code_before_those_that_may_be() {
     let output = cases("good 1 room 1").run().ok();
-    let [failed] = &output.events("failed_call")[..] else { panic!("{:?}", said(&output)) };
+    let [failed] = &output.events("failed_call")[..] else { panic!("{:?}", checking::said(&output)) };
     assert!(text(&failed["message"]).contains("likely DEST-MAX"), "{failed}");
 }
 
@@ -84,7 +84,7 @@ fn where_the_vendor_does_not_do_what_the_rulebook_says_the_arguments_are_kept_te
     let run = |run: Run| words(run, "good 1 zero 12").env("ACLSHIM_CANN", "8.5");
     let output = same(one(), run).ok();
     let drifts = output.events("drift");
-    assert_eq!(drifts.len(), 10, "{:?}", said(&output));
+    assert_eq!(drifts.len(), 10, "{:?}", checking::said(&output));
     for line in &drifts {
         let known = ["function", "rule", "expected", "returned", "cann"].map(|key| line[key].clone());
         assert_eq!(json!(known), json!(["aclrtMemcpy", "ZERO-SIZE", 107_000, 0, "8.5"]));

@@ -66,7 +66,11 @@ static void batches(void)
     ITEMS_NOW("empty item", b.sizes[2] = 0);
     ITEMS_NOW("unregistered", b.attrs[0].srcLoc.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED);
     ITEMS_NOW("one place", b.attrs[0].srcLoc.type = ACL_MEM_LOCATION_TYPE_DEVICE);
+    ITEMS_NOW("one destination twice", b.dsts[1] = b.dsts[0]);
     struct batch b = fresh();
+    b.first[0] = 1;
+    SHOW("first index, on a stream", aclrtMemcpyBatchAsync, BATCH_ASYNC(b, stream));
+    b = fresh();
     b.rooms[2] = 0;
     SHOW("room, V2", aclrtMemcpyBatchV2, BATCH_V2(b));
     SHOW("room, on a stream", aclrtMemcpyBatchAsync, BATCH_ASYNC(b, stream));
