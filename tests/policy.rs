@@ -2,13 +2,16 @@
 
 #[path = "support/checking.rs"]
 mod checking;
+#[path = "support/recording/mod.rs"]
+mod recording;
 mod support;
 
 use checking::{about, cases, counted, findings, ids, many, one, rules, same, text, watched, words};
+use recording::ordered::{Ordered, steps};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use support::{Build, Output, Run, host};
 
 /// The lines of a host of which one begins so.
@@ -185,6 +188,18 @@ fn an_unknown_product_is_said_once_and_what_depends_on_the_product_is_not_judged
     assert_eq!(rules(&output), ["DEST-MAX"]);
     assert_eq!(line(&output, "batch"), "0, 5 good");
     assert_eq!(about(&cases("good 5").run().ok(), "warning", "product").len(), 0);
+}
+
+#[test]
+fn an_unknown_product_is_said_once_however_often_the_records_are_drained() {
+    let run = |run: Run, pipe: &Path| run.arg(pipe).env("ACLSHIM_SOC", "Kirin");
+    let mut host = Ordered::new(run, steps());
+    for _ in 0..3 {
+        host.order("calls 10");
+        host.until_drained();
+    }
+    let output = host.end();
+    assert_eq!(about(&output, "warning", "product").len(), 1, "{:?}", checking::said(&output));
 }
 
 #[test]

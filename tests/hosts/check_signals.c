@@ -2,6 +2,7 @@
  * thread 1,000 times a second while it makes them too. Says in the file `own` how many each process has made. */
 #include "guest_host.h"
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 static volatile uint64_t handled, made;
@@ -42,16 +43,12 @@ int main(int argc, char **argv)
     uint64_t signals = (uint64_t)atoll(argv[1]);
     int forks = atoi(argv[2]), threads = atoi(argv[3]);
     pthread_t thread[8];
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &blocked, NULL);
     for (int i = 0; i < threads; i++)
         pthread_create(&thread[i], NULL, of_a_thread, NULL);
-    pthread_sigmask(SIG_UNBLOCK, &blocked, NULL);
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigaction(SIGUSR1, &action, NULL);
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
     struct itimerspec every = {.it_value = {.tv_nsec = 1000000}, .it_interval = {.tv_nsec = 1000000}};
     timer_t timer;
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &every, NULL) != 0)
