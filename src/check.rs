@@ -14,6 +14,7 @@ use aclshim_facts::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID, A
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::{ITEMS_APART, RULES, judge_each, predict};
+use aclshim_facts::world::{Stream, World};
 use aclshim_trace::record::{Extent, FRAMES, Finding, REFUSED};
 use aclshim_trace::slot::Note;
 use core::cell::UnsafeCell;
@@ -141,7 +142,9 @@ pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclE
         (ACL_ERROR_RT_PARAM_INVALID, None) => {
             let world = world::of(call);
             // SAFETY: the caller's promise.
-            edge::kept(|| judge(&subject(unsafe { arrays::refused(call, &world) }))).flatten()
+            let judgement = edge::kept(|| judge(&subject(unsafe { arrays::refused(call, &world) }))).flatten();
+            // It was forwarded: the vendor itself has refused it.
+            judgement.map(|judgement| Judgement { refusal: None, ..judgement })
         }
         _ => None,
     }
@@ -151,11 +154,13 @@ fn judge(subject: &Subject<'_>) -> Option<Judgement> {
     // SAFETY: written before anybody can be here.
     let policy = unsafe { &*POLICY.0.get() };
     let mut judgement = Judgement::NONE;
+    let mut is_refused_for_an_error = false;
     judge_each(subject, &mut |rule, finding| {
-        let Some(action) = judgement.add(subject, rule, &finding) else { return };
-        let is_first =
-            judgement.refusal.is_none_or(|refusal| refusal.action == Action::Refuse && action == Action::Abort);
-        if matches!(action, Action::Refuse | Action::Abort) && is_first {
+        let action = judgement.add(subject, rule, &finding);
+        let Some(action) = action.filter(|action| matches!(action, Action::Refuse | Action::Abort)) else { return };
+        if !policy.is_said(rule.number.into()) {
+            is_refused_for_an_error = true;
+        } else if judgement.refusal.is_none_or(|other| other.action == Action::Refuse && action == Action::Abort) {
             let code = if finding.severity == Severity::Error { finding.code } else { ACL_ERROR_INVALID_PARAM };
             judgement.refusal = Some(Refusal { rule, action, code, fail_index: finding.fail_index });
         }
@@ -163,18 +168,36 @@ fn judge(subject: &Subject<'_>) -> Option<Judgement> {
     if judgement.bits == 0 {
         return None;
     }
-    // What the vendor would come to first.
-    if let (Some(refusal), Prediction::Refused { rule, code, fail_index }) = (&mut judgement.refusal, predict(subject))
-        && refusal.action == Action::Refuse
-        && policy.action(rule, Severity::Error) == Action::Refuse
-        && let Some(rule) = RULES.get(rule)
-    {
-        *refusal = Refusal { rule, code, fail_index, ..*refusal };
+    if is_refused_for_an_error && judgement.refusal.is_none() {
+        judgement.refusal = vendors_refusal(subject);
     }
     if settings().stack == STACK_FINDINGS {
         judgement.frames = stack::frames();
     }
     Some(judgement)
+}
+
+/// What the vendor would return, if that can be told for a program whose handles are good. Where it cannot, because it
+/// hangs on where memory is, the call is forwarded, and the vendor refuses it itself.
+fn vendors_refusal(subject: &Subject<'_>) -> Option<Refusal> {
+    let stream = match subject.world.stream {
+        Stream::Unknown => Stream::Own { is_captured: false },
+        known => known,
+    };
+    let world = World {
+        stream,
+        is_open: Some(true),
+        has_context: Some(true),
+        is_capture_in_the_way: Some(false),
+        tells_pageable: Some(true),
+        ..subject.world
+    };
+    match predict(&Subject { world, ..*subject }) {
+        Prediction::Refused { rule, code, fail_index } => {
+            Some(Refusal { rule: RULES.get(rule)?, action: Action::Refuse, code, fail_index })
+        }
+        Prediction::Accepted | Prediction::Unknown => None,
+    }
 }
 
 /// A finding as it is recorded, with what stands in the arrays: nobody can look there later.
@@ -187,6 +210,7 @@ fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> Finding {
         index: finding.index.map(|index| index as u64),
         values,
         code: finding.code,
+        fail_index: finding.fail_index.map(|index| index as u64),
     }
 }
 

@@ -183,8 +183,9 @@ unsafe extern "C" {
 
 /// Nobody is to wait for the drain, and somebody should know.
 fn not_draining(process: &Process, why: core::fmt::Arguments<'_>) {
-    process.drain.state.store(NEVER, Ordering::Release);
     log::line(Event::NotDraining, "", format_args!("records stay in the ring and are not written: {why}"));
+    // Behind the line: the end of the program waits for either.
+    process.drain.state.store(NEVER, Ordering::Release);
 }
 
 /// The drain cannot go on, nor end: it stands still, and the host does not notice.

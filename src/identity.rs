@@ -110,7 +110,11 @@ pub fn is_wanted() -> bool {
 #[cold]
 #[inline(never)]
 pub fn accepted(call: &Call) {
-    let moves = !matches!(call.amount(), Amount::Bytes(0));
+    let moves = match call.amount() {
+        Amount::Bytes(bytes) => bytes > 0,
+        // SAFETY: the vendor has accepted the call, and so has read the sizes, up to the first that is not 0.
+        Amount::Sum { sizes, items } => (0..items).any(|at| unsafe { sizes.add(at).read_unaligned() } > 0),
+    };
     if !moves || !is_wanted() {
         return;
     }

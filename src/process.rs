@@ -22,7 +22,7 @@ const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
 
 /// How many threads can have a ring at once.
 const PLACES: usize = 4094;
-/// So many rings are made before those of gone threads are taken although they are full.
+/// So many rings are made while those of gone threads are full.
 const FREELY: u32 = 24;
 
 /// The wiped pages.
@@ -171,13 +171,12 @@ impl Process {
         };
         let mine = |&(_, control): &(usize, &Control)| control.owner.load(Ordering::Relaxed) == me && take(control);
         let roomy = |&(ring, control): &(usize, &Control)| self.has_room(ring, control) && take(control);
+        // Not one that is full: it would not even tell whose it is now. Until the drain has made room in one, calls are
+        // counted as without a ring; a caller that is to wait rather than lose a call gets one more.
+        let may_add =
+            || file.header.rings.load(Ordering::Relaxed) < FREELY || settings().record == Mode::Lossless as usize;
         let own = rings().find(mine).or_else(|| rings().find(roomy));
-        let full = || rings().find(|&(_, control)| take(control));
-        let (ring, control) = match own {
-            Some(own) => own,
-            None if file.header.rings.load(Ordering::Relaxed) < FREELY => self.add(file).or_else(full)?,
-            None => full().or_else(|| self.add(file))?,
-        };
+        let (ring, control) = own.or_else(|| may_add().then(|| self.add(file)).flatten())?;
         let place = &self.places[ring];
         place.reopen();
         let ticks = aclshim_trace::clock::ticks(place.clock.load(Ordering::Relaxed));

@@ -103,17 +103,17 @@ impl Chronicle {
         let _ = self.log.line(realtime_ns(), &lines::Adopted { ring_file, slots, in_flight, gone: true });
     }
 
-    /// The thread that has written the slots from number `first` on: the owner, or the last one that said so in the
-    /// ring.
-    pub fn thread(&mut self, number: u32, ring: &Ring<'_>, first: u64) -> u32 {
+    /// The thread that has written the slots of a run: the owner, or the last one that said so in the ring. 0 if nobody
+    /// knows: that may stand in what was overwritten.
+    pub fn thread(&mut self, number: u32, ring: &Ring<'_>, run: &Run) -> u32 {
         let number = number as usize;
         if self.threads.len() <= number {
             self.threads.resize(number + 1, 0);
         }
-        if let Some((owner, since)) = ring.owner()
-            && (first >= since || self.threads[number] == 0)
-        {
-            self.threads[number] = owner;
+        match ring.owner() {
+            Some((owner, since)) if run.first >= since => self.threads[number] = owner,
+            _ if run.overwritten > 0 => self.threads[number] = 0,
+            _ => {}
         }
         self.threads[number]
     }
@@ -123,7 +123,7 @@ impl Chronicle {
         let mut rest = run.slots.as_slice();
         while let Some((slot, others)) = rest.split_first() {
             let number = run.first + (run.slots.len() - rest.len()) as u64;
-            if !self.tells_all && Account::takes(slot) && self.is_plain(slot) {
+            if !self.tells_all && Account::takes(slot) && self.is_plain(ring, slot) {
                 self.account.take(ring, number, slot, clock);
                 rest = others;
                 continue;
@@ -142,9 +142,9 @@ impl Chronicle {
         self.look(ring, Looked::End, clock);
     }
 
-    fn is_plain(&self, slot: &Words) -> bool {
+    fn is_plain(&self, ring: u32, slot: &Words) -> bool {
         let function = self.functions.get(usize::from(slot::Head(slot[0]).function())).copied().flatten();
-        function.is_none_or(|function| self.inspector.is_plain(function, slot))
+        function.is_none_or(|function| self.inspector.is_plain(ring, function, slot))
     }
 
     fn record(&mut self, ring: u32, entry: Entry, clock: Option<&Calibration>) {

@@ -142,7 +142,7 @@ impl Drain {
             if let Some(modules) = self.chronicle.new_modules(&run).filter(|_| self.calls != Calls::Off) {
                 let _ = self.trace.append(&self.head(kind::MODULES, header), &modules);
             }
-            let thread = self.chronicle.thread(number, &ring, run.first);
+            let thread = self.chronicle.thread(number, &ring, &run);
             let head = Head { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
             if self.calls != Calls::Off && !run.slots.is_empty() {
                 self.trace.append(&Head { flags: outermost(&run), ..head }, little_endian(&run.slots))?;

@@ -9,6 +9,8 @@ use crate::stderr::Stderr;
 use aclshim_facts::Function;
 use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};
 use aclshim_facts::message::code_message;
+use aclshim_facts::policy::Action;
+use aclshim_facts::rules::{UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE, judge_each};
 use aclshim_trace::clock::{monotonic_ns, realtime_ns};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{Call, Entry, REFUSED};
@@ -114,8 +116,8 @@ impl Inspector {
 
     /// Whether nothing can be said of a slot that holds a call which returned 0.
     #[inline]
-    pub fn is_plain(&self, function: Function, slot: &Words) -> bool {
-        self.judge.is_plain(function, slot)
+    pub fn is_plain(&self, ring: u32, function: Function, slot: &Words) -> bool {
+        (self.probes.is_empty() || !self.probes.contains_key(&ring)) && self.judge.is_plain(function, slot)
     }
 
     /// A note about an earlier call, or a call, or the end of what there is now; `said` knows when a call began, and its
@@ -169,7 +171,9 @@ impl Inspector {
         };
         let _ = log.line(time_ns, &line);
         let place = finding.site.as_ref().map_or_else(|| Address(call.site).to_string(), ToString::to_string);
-        self.stderr.finding(&format!("{} (call from {place}, thread {thread})", finding.message));
+        if finding.action >= Action::Warn {
+            self.stderr.finding(&format!("{} (call from {place}, thread {thread})", finding.message));
+        }
     }
 
     fn drift(&mut self, said: &Said<'_>, log: &mut Log) {
@@ -208,13 +212,23 @@ impl Inspector {
     /// A call that did not return 0.
     pub fn failed(&mut self, ring: u32, said: &Said<'_>, code: i32) -> Failed {
         let Said { time_ns, function, call, .. } = *said;
-        if code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && call.flags & REFUSED == 0 {
+        if code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && call.flags & REFUSED == 0 && !self.is_explained(function, call) {
             if !self.probed.contains(&(function, call.site)) {
                 self.probes.insert(ring, (function, time_ns, call.clone()));
             }
             return Failed::Keep;
         }
         self.tell_failure(function, call, code)
+    }
+
+    /// Whether a call that is not supported breaks a rule, and so is no question whether the function is there.
+    fn is_explained(&self, function: Function, call: &Call) -> bool {
+        let mut is_explained = false;
+        judge_each(&self.judge.subject(function, call), &mut |rule, finding| {
+            let is_absence = std::ptr::eq(rule, &UNSUPPORTED_PRODUCT) || std::ptr::eq(rule, &UNSUPPORTED_RELEASE);
+            is_explained |= finding.code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && !is_absence;
+        });
+        is_explained
     }
 
     fn tell_failure(&mut self, function: Function, call: &Call, code: i32) -> Failed {

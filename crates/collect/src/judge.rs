@@ -195,7 +195,12 @@ impl Judge {
 
     /// The call as the rules look at it.
     pub fn subject(&self, function: Function, call: &Call) -> Subject<'static> {
-        self.of(function, function.call(&call.arguments))
+        let subject = self.of(function, function.call(&call.arguments));
+        // Of the arrays of a batch only so much is known: it is not a batch of nothing if it moved something, nor if it
+        // failed.
+        let has_moved = call.batch.as_ref().is_some_and(|batch| batch.total > 0);
+        let is_something = has_moved || call.end.is_some_and(|end| end.code != 0);
+        Subject { arrays: Arrays { sizes: is_something.then_some(&[1]), ..Arrays::default() }, ..subject }
     }
 
     #[inline]
@@ -381,7 +386,7 @@ fn of_note(noted: &record::Finding) -> Finding {
         index: noted.index.map(|index| index as usize),
         severity: severities.get(usize::from(noted.severity)).copied().unwrap_or(Severity::Violation),
         code: noted.code,
-        fail_index: None,
+        fail_index: noted.fail_index.map(|index| index as usize),
     }
 }
 

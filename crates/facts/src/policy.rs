@@ -3,13 +3,13 @@
 use crate::rule::Severity;
 
 /// What is done about a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// The rule is not looked at.
     Off,
-    /// It is told as information.
+    /// It is told in the log.
     Log,
-    /// It is told as a warning.
+    /// It is told on standard error as well, where that is asked for.
     Warn,
     /// The call returns the vendor's code and is not forwarded.
     Refuse,
@@ -78,6 +78,11 @@ impl Policy {
             None if severity >= Severity::Violation => Action::Warn,
             None => Action::Log,
         }
+    }
+
+    /// Whether something was said of this rule itself.
+    pub fn is_said(&self, rule: usize) -> bool {
+        self.said.get(rule).is_some_and(Option::is_some)
     }
 
     /// Whether a call may have to be refused, so that it must be judged before it is forwarded.

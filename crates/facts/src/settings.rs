@@ -69,7 +69,7 @@ pub static MODE: Setting = Setting {
     variable: "ACLSHIM_MODE",
     value: Value::Choice(&["observe", "enforce", "off"]),
     sentence: "observe forwards every call and records it; enforce returns the vendor's code for a call that the vendor \
-               would refuse, without forwarding it; off forwards only",
+               would refuse by its arguments, without forwarding it; off forwards only",
 };
 
 /// Where logs go, and the name under which a process's counts are found.
@@ -168,8 +168,9 @@ pub static BUDGET: Setting = Setting {
 pub static RULES: Setting = Setting {
     variable: "ACLSHIM_RULES",
     value: Value::Text(""),
-    sentence: "what is done about a rule, as RULE=ACTION with commas between: off, log, warn, refuse (return the vendor's code \
-               and do not forward the call) or abort (end the program)",
+    sentence: "what is done about a rule, as RULE=ACTION with commas between: off, log, warn (the log, and standard error \
+               where ACLSHIM_STDERR asks for it), refuse (return the vendor's code and do not forward the call) or abort (end \
+               the program)",
 };
 
 /// The product, where the real library is not to be asked.

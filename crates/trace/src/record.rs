@@ -112,21 +112,27 @@ pub struct Finding {
     pub values: [u64; 2],
     /// What the vendor returns for it, or 0.
     pub code: i32,
+    /// What it writes to `failIndex` then, if anything.
+    pub fail_index: Option<u64>,
 }
 
 const INDEXED: u64 = 1 << 24;
+const FAIL_INDEXED: u64 = 1 << 25;
 
 impl Finding {
     /// As the words of a note about the call with the number `of`: the number; rule, argument, severity (a byte each) and
-    /// a bit that says whether there is an index; the index; two values; the code.
-    pub fn words(&self, of: u64) -> [u64; 6] {
-        let indexed = if self.index.is_some() { INDEXED } else { 0 };
-        let what = u64::from(self.rule) | u64::from(self.argument) << 8 | u64::from(self.severity) << 16 | indexed;
-        [of, what, self.index.unwrap_or(0), self.values[0], self.values[1], self.code as u32 as u64]
+    /// a bit each that says whether there is an index and a failing one; the index; two values; the code; the failing index.
+    pub fn words(&self, of: u64) -> [u64; 7] {
+        let bit = |is: bool, bit: u64| if is { bit } else { 0 };
+        let what = u64::from(self.rule) | u64::from(self.argument) << 8 | u64::from(self.severity) << 16;
+        let what = what | bit(self.index.is_some(), INDEXED) | bit(self.fail_index.is_some(), FAIL_INDEXED);
+        let [one, other] = self.values;
+        let (index, fail_index) = (self.index.unwrap_or(0), self.fail_index.unwrap_or(0));
+        [of, what, index, one, other, self.code as u32 as u64, fail_index]
     }
 
     fn from_words(words: &Words) -> Self {
-        let [_, _, what, index, one, other, code, _] = *words;
+        let [_, _, what, index, one, other, code, fail_index] = *words;
         Self {
             rule: what as u8,
             argument: (what >> 8) as u8,
@@ -134,6 +140,7 @@ impl Finding {
             index: (what & INDEXED != 0).then_some(index),
             values: [one, other],
             code: code as i32,
+            fail_index: (what & FAIL_INDEXED != 0).then_some(fail_index),
         }
     }
 }

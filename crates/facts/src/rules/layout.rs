@@ -122,7 +122,9 @@ fn batch_index_order(s: &Subject) -> Verdict {
     let (indexes, is_whole) = entries(s.arrays.attr_indexes, batch.attr_count);
     let pairs = || indexes.iter().zip(indexes.get(1..).unwrap_or_default());
     if pairs().fold(true, |rises, (before, index)| rises & (index > before)) {
-        return as_far(is_whole);
+        // The vendor looks at both rules entry by entry: it comes no further than one that is out of range.
+        let is_over = indexes.last().is_some_and(|last| *last >= batch.items);
+        return as_far(is_whole || is_over);
     }
     match pairs().position(|(before, index)| index <= before) {
         Some(before) => wrong_index(s, before + 1),
