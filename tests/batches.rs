@@ -75,16 +75,17 @@ fn bad_batches_of_a_handler_of_threads_and_of_children_are_all_recorded_or_count
     let vendor = Build::new("hosts/check_vendor.c").library("ascendcl");
     let program = host("hosts/check_signals.c");
     let (signals, forks, threads) = (200, 5, 2);
-    for (mode, record, drain) in [
-        ("observe", "audit", "auto"),
-        ("observe", "lossless", "auto"),
-        ("observe", "audit", "off"),
-        ("enforce", "audit", "auto"),
-        ("enforce", "audit", "off"),
+    for (mode, record, drain, stack) in [
+        ("observe", "audit", "auto", "off"),
+        ("observe", "lossless", "auto", "off"),
+        ("observe", "audit", "off", "findings"),
+        ("enforce", "audit", "auto", "findings"),
+        ("enforce", "audit", "off", "off"),
     ] {
         let run = Run::new(&program).library_path(vendor.parent().unwrap()).shim();
         let run = [signals, forks, threads].iter().fold(run, |run, number| run.arg(number.to_string()));
         let run = run.env("ACLSHIM_MODE", mode).env("ACLSHIM_RECORD", record).env("ACLSHIM_DRAIN", drain);
+        let run = run.env("ACLSHIM_STACK", stack);
         // Small rings: what is written must not fill the disk.
         let output = run.env("ACLSHIM_RING_SIZE", "4K").run().ok();
         assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("handled\n", ""), "{mode} {record} {drain}");

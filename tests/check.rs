@@ -239,7 +239,7 @@ fn a_finding_carries_the_return_addresses_of_the_outer_functions_if_that_is_aske
 
 #[test]
 fn findings_are_written_to_standard_error_only_if_that_is_asked_for() {
-    let calls = |run: Run| words(run, "room 2 context 1 align 1 good 10");
+    let calls = |run: Run| words(run, "room 2 context 1 align 1 deprecated 1 good 10");
     let without = same(one(), calls).ok();
     assert_eq!(without.stderr, "");
     let [some, all] = ["findings", "all"].map(|what| calls(watched(one())).env("ACLSHIM_STDERR", what).run().ok());
