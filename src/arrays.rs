@@ -117,7 +117,9 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>, comes_to_
     // SAFETY: so far it was read.
     let sizes = unsafe { prefix(batch.sizes, first, items) };
     let mut found = Arrays { sizes: Some(sizes), ..Arrays::default() };
-    if is_any_null || first == items {
+    // A batch of nothing is accepted here, but for older releases.
+    let is_nothing = first == items && (looks_first || world.cann.is_none());
+    if is_any_null || is_nothing {
         return Some(found);
     }
     // SAFETY: the vendor compares them one by one, up to the first that does not fit.

@@ -181,14 +181,18 @@ impl Frame {
     #[cold]
     #[inline(never)]
     pub fn tell(&self, judgement: &Judgement) {
-        let Some((place, number)) = self.shown() else { return };
-        // SAFETY: the place is open, and the record has two slots at least.
-        let more = unsafe { place.slot(number + 1) };
-        let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
-        for (word, value) in [(1, low), (2, high), (3, judgement.extent())] {
-            more.set(word, more.0[word].load(Ordering::Relaxed) | value);
+        // SAFETY: NULL, or pages that are never unmapped.
+        let Some(place) = (unsafe { self.place.as_ref() }).filter(|place| place.is_open()) else { return };
+        if let Some((place, number)) = self.shown() {
+            // SAFETY: the place is open, and the record has two slots at least.
+            let more = unsafe { place.slot(number + 1) };
+            let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
+            for (word, value) in [(1, low), (2, high), (3, judgement.extent())] {
+                more.set(word, more.0[word].load(Ordering::Relaxed) | value);
+            }
         }
-        // SAFETY: the place is open, and ours.
+        let number = self.head.number(place.next.load(Ordering::Relaxed));
+        // SAFETY: the place is open, and ours. Without room for a note there are still the bits.
         judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });
     }
 

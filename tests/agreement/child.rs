@@ -115,7 +115,7 @@ impl Child {
         }
         let (function, words) = (resolved.function, resolved.words.clone());
         let prediction = predict(&self.subject(&resolved, self.world(&resolved)));
-        let by_arguments = predict(&self.subject(&resolved, self.world_of_the_shim()));
+        let by_arguments = predict(&self.as_the_shim_sees_it(&resolved));
         let answer_at = scene.address(crate::case::Spot::Answer) as *mut u64;
         // SAFETY: a page of ours.
         unsafe { answer_at.write(UNTOUCHED) };
@@ -152,20 +152,35 @@ impl Child {
             is_capture_in_the_way: Some(scene.is_capture_in_the_way(situation)),
             stream,
             memory: scene as &dyn Memory,
-            ..self.world_of_the_shim()
+            product: Some(self.order.configuration.product()),
+            form: Some(self.order.configuration.form),
+            cann: Some(self.order.configuration.version()),
         }
     }
 
-    /// What the shim is told: the product and the release, and nothing of memory, contexts and streams.
-    fn world_of_the_shim(&self) -> World<'static> {
+    /// What the shim knows of a call before it forwards it: the configuration, and the arguments; it takes handles for
+    /// good, and reads arrays no further than the vendor would if they were not.
+    fn as_the_shim_sees_it<'a>(&'a self, resolved: &'a Resolved) -> Subject<'a> {
         let configuration = &self.order.configuration;
-        World {
+        let world = World {
             product: Some(configuration.product()),
             form: Some(configuration.form),
             cann: Some(configuration.version()),
+            tells_pageable: Some(true),
+            is_open: Some(true),
+            has_context: Some(true),
+            is_capture_in_the_way: Some(false),
+            stream: Stream::Unknown,
             memory: &Untracked,
-            ..World::UNKNOWN
+        };
+        let mut subject = self.subject(resolved, world);
+        let is_on_stream = subject.call.stream.is_some_and(|stream| !stream.is_null());
+        subject.world.stream = if is_on_stream { Stream::Own { is_captured: false } } else { Stream::Default };
+        (subject.arrays.dsts, subject.arrays.srcs) = (None, None);
+        if is_on_stream {
+            subject.arrays.attr_indexes = None;
         }
+        subject
     }
 
     fn note(&self, played: &Played, number: usize, report: &mut Report) {

@@ -224,9 +224,10 @@ impl Inspector {
     /// Whether a call that is not supported breaks a rule, and so is no question whether the function is there.
     fn is_explained(&self, function: Function, call: &Call) -> bool {
         let mut is_explained = false;
-        judge_each(&self.judge.subject(function, call), &mut |rule, finding| {
+        judge_each(&self.judge.subject(function, call), &mut |rule, _| {
             let is_absence = std::ptr::eq(rule, &UNSUPPORTED_PRODUCT) || std::ptr::eq(rule, &UNSUPPORTED_RELEASE);
-            is_explained |= finding.code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && !is_absence;
+            let returns_it = rule.codes.iter().any(|(code, _)| *code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+            is_explained |= returns_it && !is_absence;
         });
         is_explained
     }

@@ -252,6 +252,13 @@ impl Judge {
         let mut found: Vec<(&'static Rule, Finding)> = Vec::new();
         judge_each(&subject, &mut |rule, finding| found.push((rule, finding)));
         found.retain(|(rule, _)| !noted.iter().any(|noted| noted.rule == rule.number));
+        // What the host has found and had no room to note: that it was found, and no more.
+        let is_told = |rule: &Rule| {
+            noted.iter().any(|noted| noted.rule == rule.number)
+                || found.iter().any(|(told, _)| told.number == rule.number)
+        };
+        let bare = RULES.iter().filter(|rule| call.findings >> rule.number & 1 == 1 && !is_told(rule));
+        found.extend(bare.map(|rule| (*rule, bare_finding(rule))).collect::<Vec<_>>());
         let rules = noted.iter().map(|noted| noted.rule).chain(found.iter().map(|(rule, _)| rule.number));
         let bits = rules.fold(0, |bits, rule| bits | 1u128 << rule);
         if let Some(held) = self.held.get_mut(&ring).and_then(|held| held.front_mut()) {
@@ -388,6 +395,12 @@ fn of_note(noted: &record::Finding) -> Finding {
         code: noted.code,
         fail_index: noted.fail_index.map(|index| index as usize),
     }
+}
+
+/// A finding of which only the rule is known.
+fn bare_finding(rule: &Rule) -> Finding {
+    let code = rule.codes.first().map_or(0, |(code, _)| *code);
+    Finding { argument: u8::MAX, index: None, severity: rule.severity, code, fail_index: None }
 }
 
 /// What holds for a call site, not for a call: said more often it would drown the rest.
