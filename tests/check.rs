@@ -8,7 +8,7 @@ use checking::{cases, counted, findings, ids, many, one, printed, rules, same, t
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use support::{Run, host};
+use support::{Run, aclshim, host};
 
 /// What each call of `hosts/check_calls.c` breaks: function, rule, severity, argument, index, and the code that the
 /// vendor returns for it.
@@ -72,9 +72,13 @@ fn one_bad_call_of_each_kind_is_named_in_the_log_and_by_the_reader_and_the_progr
     let program = many();
     let name = program.file_name().unwrap().to_str().unwrap().to_owned();
     let listed: Vec<Value> = BROKEN.iter().map(|row| json!(row)).collect();
-    for drain in ["auto", "off"] {
+    for drain in ["auto", "outside", "off"] {
         let output = same(program.clone(), |run| run.env("ACLSHIM_DRAIN", drain));
         assert_eq!(output.status.code(), Some(7), "{output:?}");
+        if drain == "outside" {
+            let collected = aclshim().args(["collect", "--once"]).arg(&output.scratch).status();
+            assert!(collected.is_ok_and(|status| status.success()));
+        }
         let found = findings(&output);
         assert_eq!(found.iter().map(as_listed).collect::<Vec<_>>(), listed, "{drain}");
         for finding in &found {
@@ -98,7 +102,7 @@ fn one_bad_call_of_each_kind_is_named_in_the_log_and_by_the_reader_and_the_progr
         let mut counts = BTreeMap::new();
         BROKEN.iter().for_each(|row| *counts.entry(row.1).or_insert(0) += 1);
         assert_eq!(output.stat().0["findings"], json!(counts), "{drain}");
-        if drain == "auto" {
+        if drain != "off" {
             let told = output.events("finding");
             assert_eq!(told.iter().map(as_listed).collect::<Vec<_>>(), listed);
             for (told, found) in told.iter().zip(&found) {
