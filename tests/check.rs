@@ -264,6 +264,8 @@ fn a_standard_error_that_is_full_and_that_nobody_reads_holds_nothing_up() {
     for what in ["findings", "all"] {
         let output = same(program.clone(), |run| run.env("ACLSHIM_STDERR", what)).ok();
         assert_eq!(output.stdout, "called\n");
+        // Nor is the drain held up, which would leave the log without its end.
+        assert_eq!((output.events("finding").len(), output.events("stopped").len()), (20, 1), "{what}");
         assert_eq!((counted(&output, "DEST-MAX"), counted(&output, "NULL-POINTER")), (20, 20));
     }
 }
