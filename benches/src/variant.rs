@@ -92,9 +92,9 @@ pub const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "check",
-        what: "the shim, ACLSHIM_RECORD=off: checks only",
+        what: "the shim, ACLSHIM_MODE=enforce and no record: checks only",
         preload: SHIM,
-        settings: &[("ACLSHIM_RECORD", "off")],
+        settings: &[("ACLSHIM_RECORD", "off"), ("ACLSHIM_MODE", "enforce")],
         load: BURSTS,
         leaves: Leaves { ring: Left::Anything, log: Left::Nothing },
         also: &[Also::Batch],
@@ -107,6 +107,15 @@ pub const VARIANTS: &[Variant] = &[
         load: BURSTS,
         leaves: RING,
         also: &[Also::Threads, Also::Batch, Also::BriefThreads],
+    },
+    Variant {
+        name: "record_items_apart",
+        what: "as record, without the rules about the items' addresses",
+        preload: SHIM,
+        settings: &[("ACLSHIM_RECORD", "flight"), ("ACLSHIM_DRAIN", "off"), ("ACLSHIM_RULES", "BATCH-UNORDERED=off")],
+        load: BURSTS,
+        leaves: RING,
+        also: &[Also::Batch],
     },
     Variant {
         name: "record_drained",

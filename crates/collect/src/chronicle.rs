@@ -142,7 +142,7 @@ impl Chronicle {
         self.look(ring, Looked::End, clock);
     }
 
-    fn is_plain(&self, ring: u32, slot: &Words) -> bool {
+    fn is_plain(&mut self, ring: u32, slot: &Words) -> bool {
         let function = self.functions.get(usize::from(slot::Head(slot[0]).function())).copied().flatten();
         function.is_none_or(|function| self.inspector.is_plain(ring, function, slot))
     }

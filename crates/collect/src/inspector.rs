@@ -116,7 +116,7 @@ impl Inspector {
 
     /// Whether nothing can be said of a slot that holds a call which returned 0.
     #[inline]
-    pub fn is_plain(&self, ring: u32, function: Function, slot: &Words) -> bool {
+    pub fn is_plain(&mut self, ring: u32, function: Function, slot: &Words) -> bool {
         (self.probes.is_empty() || !self.probes.contains_key(&ring)) && self.judge.is_plain(function, slot)
     }
 

@@ -11,7 +11,7 @@ use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{RULES, is_plain, judge_each, predict};
+use aclshim_facts::rules::{ALIGN_64, RULES, is_plain, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
@@ -220,14 +220,30 @@ impl Judge {
         }
     }
 
-    /// Whether nothing can be wrong with the call of one slot: the quick look that nearly every call gets.
-    pub fn is_plain(&self, function: Function, slot: &Words) -> bool {
+    /// Whether there is nothing to tell of the call of one slot: the quick look that nearly every call gets. One whose
+    /// addresses are not aligned, at a call site that this was said of, is only counted.
+    pub fn is_plain(&mut self, function: Function, slot: &Words) -> bool {
         let head = Head(slot[0]);
         if head.layout() != Layout::Linear || !self.others.is_empty() {
             return false;
         }
-        let words = [slot[4], slot[6], slot[5], slot[6], head.kind().into(), slot[7]];
-        is_plain(&self.of(function, function.call(&words)))
+        let [dst, src, kind] = [slot[4], slot[5], head.kind().into()];
+        let plain = |dst: u64, src: u64| {
+            let words = [dst, slot[6], src, slot[6], kind, slot[7]];
+            is_plain(&self.of(function, function.call(&words)))
+        };
+        if plain(dst, src) {
+            return true;
+        }
+        const LINE: u64 = 64;
+        let is_unaligned = (dst | src) % LINE != 0 && plain(dst - dst % LINE, src.next_multiple_of(LINE));
+        let count = if is_unaligned { self.seen.get_mut(&(ALIGN_64.number, slot[3])) } else { None };
+        let Some(count) = count else { return false };
+        *count += 1;
+        if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
+            total.found += 1;
+        }
+        true
     }
 
     /// Takes a call; the one before it on its ring is judged.
@@ -405,5 +421,5 @@ fn bare_finding(rule: &Rule) -> Finding {
 
 /// What holds for a call site, not for a call: said more often it would drown the rest.
 fn is_said_once(rule: &Rule, severity: Severity) -> bool {
-    severity <= Severity::Perf || rule.id == "ALIGN-64"
+    severity <= Severity::Perf || std::ptr::eq(rule, &ALIGN_64)
 }

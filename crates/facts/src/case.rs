@@ -7,6 +7,16 @@ use crate::product::{Product, Version};
 use crate::rule::{Arrays, Subject};
 use crate::world::{Form, Memory, Place, Region, Stream, Symbol, World};
 
+/// The cases of a rule, where somebody looks at them: tests and documents do, and the shim, which every process has to load,
+/// does not.
+macro_rules! cases {
+    ($($case:tt)*) => {{
+        const ALL: &[$crate::case::Case] = &[$($case)*];
+        if cfg!(feature = "cases") { ALL } else { &[] }
+    }};
+}
+pub(crate) use cases;
+
 /// A call in its world.
 pub struct Case {
     /// Whether it breaks the rule that it belongs to.

@@ -27,6 +27,7 @@ use crate::functions::Function;
 use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
 use crate::world::{self, Remembering, Stream, World};
 pub use checklist::{Checklist, Step, checklist};
+pub use memory::ALIGN_64;
 pub use support::{UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE};
 
 /// Every rule. A rule's position is its number, which stands in records: rules are only added, at the end, never

@@ -3,7 +3,7 @@
 use super::group::LINEAR;
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{ARRAY, Case, DEVICE, LARGE, PINNED, STREAM, SYMBOL, Scene};
+use crate::case::{ARRAY, Case, DEVICE, LARGE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::{self, *};
 use crate::product::Version;
@@ -30,7 +30,7 @@ pub static NULL_POINTER: Rule = Rule {
     ],
     fix: "pass an address; a copy of nothing needs no call",
     check: null_pointer,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "no destination", &[0, 64, PINNED, 64, 1]),
         Case::bad(aclrtMemcpyFromSymbol, "no symbol", &[PINNED, 64, 0, 64, 0, 2]),
         Case::bad(aclrtMemcpyBatch, "nowhere to write failIndex", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, 0])
@@ -125,7 +125,7 @@ pub static ZERO_SIZE: Rule = Rule {
     ],
     fix: "leave the call out where there is nothing to copy",
     check: zero_size,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "nothing to copy", &[DEVICE, 64, PINNED, 0, 1]).within(BEFORE_9_1),
         Case::bad(aclrtMemcpy2d, "rows of nothing", &[DEVICE, 64, PINNED, 64, 0, 4, 1]).within(BEFORE_9_1),
         Case::bad(aclrtSetMemcpyDesc, "a descriptor of nothing", &[DEVICE, 6, DEVICE + 64, DEVICE + 128, 0, 0]),
@@ -207,7 +207,7 @@ pub static DEST_MAX: Rule = Rule {
     ],
     fix: "pass the real size of the destination, and copy no more than that",
     check: dest_max,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "one byte too many", &[DEVICE, 63, PINNED, 64, 1]),
         Case::bad(aclrtMemcpyFromSymbol, "one byte too many", &[PINNED, 63, SYMBOL, 64, 0, 2]),
         Case::bad(aclrtMemsetD32, "16 words need 64 bytes", &[DEVICE, 63, 7, 16]),
@@ -250,7 +250,7 @@ pub static SAME_ADDRESS: Rule = Rule {
     ],
     fix: "leave the call out",
     check: same_address,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "onto itself", &[DEVICE, 64, DEVICE, 64, 3]),
         Case::good(aclrtMemcpy, "to its neighbour", &[DEVICE + 64, 64, DEVICE, 64, 3]),
     ],

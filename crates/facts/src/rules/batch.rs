@@ -7,7 +7,7 @@ use super::group::BATCH;
 use super::role::Role;
 use crate::abi::{aclrtMemLocation, aclrtMemcpyBatchAttr};
 use crate::call::{Batch, Form};
-use crate::case::{ARRAY, Case, DEVICE, PINNED, STREAM, Scene};
+use crate::case::{ARRAY, Case, DEVICE, PINNED, STREAM, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Observed, Runtime};
@@ -105,7 +105,7 @@ pub static BATCH_EMPTY: Rule = Rule {
     sources: &[Runtime("memory.cpp:1740-1741")],
     fix: "leave the call out where there is nothing to copy",
     check: batch_empty,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "no item", &[ARRAY, ARRAY, ARRAY, ARRAY, 0, ARRAY, ARRAY, 1, ARRAY]).within(ONE),
         Case::good(aclrtMemcpyBatch, "one item", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY]).within(ONE),
     ],
@@ -136,7 +136,7 @@ pub static BATCH_DEST_MAX: Rule = Rule {
     ],
     fix: "pass the real size of each destination",
     check: batch_dest_max,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "item 1 is a byte too long", THREE_NOW)
             .within(Scene { dst_maxs: &[64, 63, 64], ..THREE }),
         Case::good(aclrtMemcpyBatch, "all just fit", THREE_NOW).within(THREE),
@@ -170,7 +170,7 @@ pub static BATCH_RESERVED: Rule = Rule {
     sources: &[Runtime("memory.cpp:1721")],
     fix: "clear aclrtMemcpyBatchAttr before you fill it: aclrtMemcpyBatchAttr attr = {0}",
     check: batch_reserved,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "an attribute that was not cleared", THREE_NOW).within(Scene {
             attrs: &[aclrtMemcpyBatchAttr { rsv: [0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], ..TO_DEVICE }],
             ..THREE
@@ -222,7 +222,7 @@ pub static BATCH_LIMIT: Rule = Rule {
     ],
     fix: "split the batch, or use aclrtMemcpyBatchAsync with pinned memory",
     check: batch_limit,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "4097 items", &[ARRAY, ARRAY, ARRAY, ARRAY, 4097, ARRAY, ARRAY, 1, ARRAY])
             .within(ONE),
         Case::good(aclrtMemcpyBatch, "4096 items", &[ARRAY, ARRAY, ARRAY, ARRAY, 4096, ARRAY, ARRAY, 1, ARRAY])

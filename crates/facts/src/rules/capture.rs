@@ -4,7 +4,7 @@ use super::direction::Direction;
 use super::role::Role;
 use super::stream::first_pointer;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene};
+use crate::case::{Case, DEVICE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::{
     ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID,
 };
@@ -36,7 +36,7 @@ pub static CAPTURE_SYNC: Rule = Rule {
     ],
     fix: "use the asynchronous function on the captured stream, or capture in relaxed mode, or set this thread's mode with aclmdlRICaptureThreadExchangeMode",
     check: capture_sync,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "while a graph is made", &[DEVICE, 64, PINNED, 64, 1]).within(CAPTURING),
         Case::bad(aclrtMemcpyFromSymbol, "while a graph is made", &[PINNED, 64, SYMBOL, 64, 0, 2]).within(CAPTURING),
         Case::good(aclrtMemcpyAsync, "on a stream", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURING),
@@ -80,7 +80,7 @@ pub static CAPTURE_PAGEABLE: Rule = Rule {
     ],
     fix: "use pinned memory, from aclrtMallocHost or registered with aclrtHostRegister",
     check: capture_pageable,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsync, "from malloc memory on a captured stream", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM])
             .within(CAPTURED),
         Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURED),
@@ -117,7 +117,7 @@ pub static CAPTURE_BLOCKS: Rule = Rule {
     sources: &[Runtime("api_error.cc:2265; context_aclgraph.cc:230-262")],
     fix: "use pinned memory, or let the capture be relaxed",
     check: capture_blocks,
-    cases: &[
+    cases: cases![
         Case::bad(
             aclrtMemcpyAsync,
             "from malloc memory while another stream is captured",
@@ -164,7 +164,7 @@ pub static ASYNC_PAGEABLE: Rule = Rule {
     ],
     fix: "use memory from aclrtMallocHost, or register yours with aclrtHostRegister",
     check: async_pageable,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsync, "from malloc memory", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM]),
         Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
         Case::good(aclrtMemcpyAsync, "through a buffer", &[DEVICE, 64, PAGEABLE, 64, 5, STREAM]),

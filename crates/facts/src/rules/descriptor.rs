@@ -3,7 +3,7 @@
 use super::offset::MAX_COUNT;
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, LARGE, OTHER, PINNED, STREAM};
+use crate::case::{Case, DEVICE, LARGE, OTHER, PINNED, STREAM, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::{self, *};
 use crate::rule::Source::{Doc, Runtime};
@@ -32,7 +32,7 @@ pub static DESC_ALIGN: Rule = Rule {
     ],
     fix: "put descriptors at multiples of 64 bytes, whatever aclrtGetMemcpyDescSize returns",
     check: desc_align,
-    cases: &[
+    cases: cases![
         Case::bad(
             aclrtSetMemcpyDesc,
             "the second of two in a row of 32 bytes each",
@@ -64,7 +64,7 @@ pub static DESC_STREAM_NULL: Rule = Rule {
     )],
     fix: "pass a stream, for example that of aclrtCtxGetCurrentDefaultStream",
     check: desc_stream_null,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsyncWithDesc, "the default stream", &[DEVICE, 6, 0]),
         Case::good(aclrtMemcpyAsyncWithDesc, "a stream", &[DEVICE, 6, STREAM]),
     ],
@@ -89,7 +89,7 @@ pub static DESC_PLACE: Rule = Rule {
     sources: &[Doc("aclrtSetMemcpyDesc, desc"), Runtime("api_error.cc:2464")],
     fix: "allocate the descriptor with aclrtMalloc",
     check: desc_place,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsyncWithDesc, "in pinned memory", &[PINNED, 6, STREAM]),
         Case::good(aclrtMemcpyAsyncWithDesc, "in device memory", &[DEVICE, 6, STREAM]),
     ],
@@ -119,7 +119,7 @@ pub static DESC_SIDES: Rule = Rule {
     sources: &[Doc("aclrtSetMemcpyDesc, kind: only ACL_MEMCPY_INNER_DEVICE_TO_DEVICE"), Runtime("api_error.cc:2464")],
     fix: "use aclrtMemcpyAsync between devices, and from and to the host",
     check: desc_sides,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtSetMemcpyDesc, "from the host", &[DEVICE, 6, PINNED, DEVICE + 4096, 64, 0]),
         Case::bad(aclrtSetMemcpyDesc, "to another device", &[DEVICE, 6, DEVICE + 4096, OTHER, 64, 0]),
         Case::good(aclrtSetMemcpyDesc, "inside one device", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
@@ -151,7 +151,7 @@ pub static DESC_CONFIG: Rule = Rule {
     sources: &[Doc("aclrtSetMemcpyDesc, config: reserved, must be NULL"), Runtime("memory.cpp:1387")],
     fix: "pass NULL",
     check: desc_config,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtSetMemcpyDesc, "something", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, PINNED]),
         Case::good(aclrtSetMemcpyDesc, "NULL", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
     ],
@@ -178,7 +178,7 @@ pub static SIZE_TRUNCATED: Rule = Rule {
     )],
     fix: "copy at most 4 GiB - 1 by one descriptor",
     check: size_truncated,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtSetMemcpyDesc, "exactly 4 GiB", &[DEVICE, 6, LARGE, LARGE + (1 << 33), 1 << 32, 0]),
         Case::good(aclrtSetMemcpyDesc, "a byte less", &[DEVICE, 6, LARGE, LARGE + (1 << 33), (1 << 32) - 1, 0]),
     ],

@@ -4,7 +4,7 @@ use super::batch::{self, ONE, THREE, THREE_ASYNC, THREE_NOW, TO_DEVICE, TO_HOST,
 use super::group::BATCH;
 use super::role::Role;
 use crate::abi::{aclError, aclrtMemLocation, aclrtMemcpyBatchAttr};
-use crate::case::{ARRAY, Case, DEVICE, OTHER, PAGEABLE, PINNED, Scene};
+use crate::case::{ARRAY, Case, DEVICE, OTHER, PAGEABLE, PINNED, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Header, Observed, Runtime};
@@ -41,7 +41,7 @@ pub static BATCH_ZERO_SIZE: Rule = Rule {
     ],
     fix: "leave such items out of the batch",
     check: batch_zero_size,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "item 1 of nothing", THREE_NOW).within(Scene { sizes: &[64, 0, 64], ..THREE }),
         Case::bad(aclrtMemcpyBatchAsync, "item 1 of nothing", THREE_ASYNC)
             .within(Scene { sizes: &[64, 0, 64], ..THREE }),
@@ -88,7 +88,7 @@ pub static BATCH_NULL_ITEM: Rule = Rule {
     ],
     fix: "leave such items out of the batch",
     check: batch_null_item,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "no destination for item 1", THREE_NOW)
             .within(Scene { dsts: &[DEVICE, 0, DEVICE + 128], ..THREE }),
         Case::bad(aclrtMemcpyBatchAsync, "no source for item 2", THREE_ASYNC)
@@ -138,7 +138,7 @@ pub static BATCH_PLACE: Rule = Rule {
     ],
     fix: "describe the memory in attrs as it is, and let attrsIndexes begin a new range where that changes",
     check: batch_place,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "item 1 is on another device", THREE_NOW)
             .within(Scene { dsts: &[DEVICE, OTHER, DEVICE + 128], ..THREE }),
         Case::bad(aclrtMemcpyBatchAsync, "the attribute has the sides the wrong way round", THREE_ASYNC)
@@ -199,7 +199,7 @@ pub static BATCH_UNREGISTERED: Rule = Rule {
     ],
     fix: "pass ACL_MEM_LOCATION_TYPE_HOST for every host pointer",
     check: batch_unregistered,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "malloc memory by its own name", THREE_NOW).within(Scene {
             attrs: &[attribute((1, 0), (2, 0))],
             srcs: &[PAGEABLE, PAGEABLE + 64, PAGEABLE + 128],
@@ -238,7 +238,7 @@ pub static BATCH_DIRECTION: Rule = Rule {
     ],
     fix: "make one batch for each direction; copy inside a device with aclrtMemcpyAsync",
     check: batch_direction,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatchAsync, "inside the device", THREE_ASYNC).within(Scene {
             srcs: &[DEVICE + 4096, DEVICE + 8192, DEVICE + 12288],
             attrs: &[attribute((1, 0), (1, 0))],
@@ -310,7 +310,7 @@ pub static BATCH_UNORDERED: Rule = Rule {
     ],
     fix: "give each item a destination of its own, or make two batches",
     check: batch_unordered,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "items 1 and 2 write the same bytes", THREE_NOW)
             .within(Scene { dsts: &[DEVICE, DEVICE + 64, DEVICE + 96], ..THREE }),
         Case::good(aclrtMemcpyBatch, "side by side", THREE_NOW).within(THREE),

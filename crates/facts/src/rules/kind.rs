@@ -7,7 +7,7 @@ use super::group::LINEAR_ASYNC;
 use super::role::Role;
 use crate::abi::KINDS;
 use crate::call;
-use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene};
+use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::{self, *};
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
@@ -50,7 +50,7 @@ pub static KIND_RANGE: Rule = Rule {
     ],
     fix: "pass the kind that names the two sides, or ACL_MEMCPY_DEFAULT",
     check: kind_range,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "no such kind", &[DEVICE, 64, PINNED, 64, 8]),
         Case::bad(aclrtMemcpyAsync, "a negative kind", &[DEVICE, 64, PINNED, 64, u64::MAX, STREAM]),
         Case::bad(aclrtGetMemcpyDescSize, "no such kind", &[8, DEVICE]),
@@ -95,7 +95,7 @@ pub static KIND_FUNCTION: Rule = Rule {
     ],
     fix: "pass a kind of the list, or call the function that the kind is for",
     check: kind_function,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "the kind of the offset and descriptor functions", &[DEVICE, 64, DEVICE + 64, 64, 6]),
         Case::bad(aclrtMemcpy2d, "rows inside the host", &[PINNED, 64, PINNED + 4096, 64, 64, 2, 0]),
         Case::bad(aclrtMemcpyToSymbol, "the wrong way round", &[SYMBOL, PINNED, 64, 0, 2]),
@@ -153,7 +153,7 @@ pub static KIND_PLACE: Rule = Rule {
     ],
     fix: "pass the kind that names where source and destination are, or ACL_MEMCPY_DEFAULT",
     check: kind_place,
-    cases: &[
+    cases: cases![
         Case::bad(
             aclrtMemcpyAsync,
             "from malloc memory, said to be from the device",
@@ -197,7 +197,7 @@ pub static BUFFER_PLACE: Rule = Rule {
     ],
     fix: "use this kind only from the host to the device",
     check: buffer_place,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsync, "from the device", &[DEVICE, 64, DEVICE + 64, 64, 5, STREAM]),
         Case::bad(aclrtMemcpyAsync, "to the host", &[PINNED, 64, PINNED + 64, 64, 5, STREAM]),
         Case::good(aclrtMemcpyAsync, "from malloc memory to the device", &[DEVICE, 64, PAGEABLE, 64, 5, STREAM]),
@@ -243,7 +243,7 @@ pub static ASYNC_HOST_TO_HOST: Rule = Rule {
     ],
     fix: "copy inside the host with memcpy, or with aclrtMemcpy",
     check: async_host_to_host,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsync, "between pinned buffers", &[PINNED, 64, PINNED + 4096, 64, 0, STREAM]),
         Case::bad(
             aclrtMemcpyAsyncWithCondition,
@@ -298,7 +298,7 @@ pub static KIND_ROOT_COMPLEX: Rule = Rule {
     )],
     fix: "pass ACL_MEMCPY_DEVICE_TO_DEVICE on such a board",
     check: kind_root_complex,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsync, "a host's kind on the board", &[DEVICE, 64, DEVICE + 64, 64, 1, STREAM])
             .within(ON_BOARD),
         Case::good(aclrtMemcpyAsync, "inside the device", &[DEVICE, 64, DEVICE + 64, 64, 3, STREAM]).within(ON_BOARD),

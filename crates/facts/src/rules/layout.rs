@@ -3,7 +3,7 @@
 use super::batch::{ONE, THREE, THREE_NOW, TO_DEVICE, as_far, entries};
 use super::group::BATCH;
 use super::role::Role;
-use crate::case::{ARRAY, Case, Scene};
+use crate::case::{ARRAY, Case, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
@@ -28,7 +28,7 @@ pub static BATCH_ATTRS: Rule = Rule {
     ],
     fix: "one attribute is enough where all items go the same way: numAttrs = 1, attrsIndexes = {0}",
     check: batch_attrs,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "no attribute", &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 0, ARRAY])
             .within(THREE),
         Case::bad(
@@ -71,7 +71,7 @@ pub static BATCH_INDEX_FIRST: Rule = Rule {
     sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
     fix: "attrsIndexes[k] is the first item that attrs[k] applies to: let attrs[0] begin with item 0",
     check: batch_index_first,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "attributes from item 1 on", THREE_NOW)
             .within(Scene { attr_indexes: &[1], ..THREE }),
         Case::good(aclrtMemcpyBatch, "from item 0 on", THREE_NOW).within(THREE),
@@ -102,7 +102,7 @@ pub static BATCH_INDEX_ORDER: Rule = Rule {
     sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
     fix: "sort the attribute ranges; attrsIndexes[k] is the first item that attrs[k] applies to",
     check: batch_index_order,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "two attributes for item 0", TWO_ATTRS).within(Scene {
             attrs: &[TO_DEVICE, TO_DEVICE],
             attr_indexes: &[0, 0],
@@ -145,7 +145,7 @@ pub static BATCH_INDEX_RANGE: Rule = Rule {
     sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
     fix: "attrsIndexes holds the first item of each range, not the item behind it",
     check: batch_index_range,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "a range behind the last item", TWO_ATTRS).within(Scene {
             attrs: &[TO_DEVICE, TO_DEVICE],
             attr_indexes: &[0, 3],

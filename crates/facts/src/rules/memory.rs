@@ -5,7 +5,7 @@ use super::group::LINEAR_ASYNC;
 use super::role::Role;
 use super::side::Side;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, FREED, OTHER, PINNED, STREAM, SYMBOL, Scene};
+use crate::case::{Case, DEVICE, FREED, OTHER, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::{ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_INVALID_HANDLE};
 use crate::functions::Function::*;
 use crate::product::Version;
@@ -39,7 +39,7 @@ pub static ALIGN_64: Rule = Rule {
     ],
     fix: "allocate with aclrtMalloc or aclrtMallocHost, whose memory is aligned, and keep offsets at multiples of 64",
     check: align_64,
-    cases: &[
+    cases: cases![
         Case::bad(
             aclrtMemcpyAsync,
             "16 bytes off, inside the device",
@@ -94,7 +94,7 @@ pub static UNALLOCATED: Rule = Rule {
     )],
     fix: "look for an early aclrtFree of this address, or for an address of another process",
     check: unallocated,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "to freed memory", &[FREED, 64, PINNED, 64, 1]),
         Case::bad(aclrtMemsetAsync, "set freed memory", &[FREED, 64, 0, 64, STREAM]),
         Case::bad(aclrtMemcpyAsyncWithDesc, "a freed descriptor", &[FREED, 6, STREAM]),
@@ -173,7 +173,7 @@ pub static DEVICE_CLOSED: Rule = Rule {
     sources: &[Driver("devmm_svm.c:2601: drvMemGetAttribute before any device is open is DRV_ERROR_INVALID_HANDLE")],
     fix: "call aclrtSetDevice first",
     check: device_closed,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemsetD32, "before aclrtSetDevice", &[PINNED, 64, 0, 16]).within(Scene {
             is_open: Some(false),
             has_context: None,

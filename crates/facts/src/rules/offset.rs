@@ -2,7 +2,7 @@
 
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, LARGE, STREAM};
+use crate::case::{Case, DEVICE, LARGE, STREAM, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
@@ -27,7 +27,7 @@ pub static SIZE_LIMIT: Rule = Rule {
     sources: &[Runtime("api_error.cc:2190 (offset), :2464 (descriptor); no document names the limit")],
     fix: "copy in several calls",
     check: size_limit,
-    cases: &[
+    cases: cases![
         Case::bad(
             aclrtMemcpyAsyncWithOffset,
             "a byte more",
@@ -57,7 +57,7 @@ pub static OFFSET_LIMIT: Rule = Rule {
     sources: &[Runtime("api_error.cc:2585; no document names the limit")],
     fix: "move the address in the cell instead",
     check: offset_limit,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsyncWithOffset, "49 bits", &[LARGE, 64, 0, LARGE + 8, 64, 1 << 48, 6, STREAM]),
         Case::good(aclrtMemcpyAsyncWithOffset, "48 bits", &[LARGE, 64, 0, LARGE + 8, 64, (1 << 48) - 1, 6, STREAM]),
     ],
@@ -84,7 +84,7 @@ pub static OFFSET_ROOM: Rule = Rule {
     sources: &[Doc("aclrtMemcpyAsyncWithOffset, destMax"), Runtime("api_error.cc:2585")],
     fix: "pass the size of the whole destination as destMax, counted from the address in the cell",
     check: offset_room,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsyncWithOffset, "beyond the end", &[LARGE, 64, 1, LARGE + 8, 64, 0, 6, STREAM]),
         Case::good(aclrtMemcpyAsyncWithOffset, "to the end", &[LARGE, 128, 64, LARGE + 8, 64, 0, 6, STREAM]),
     ],

@@ -4,7 +4,7 @@ use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, Direction, HOS
 use super::group::PITCHED;
 use super::role::Role;
 use crate::call;
-use crate::case::{Case, DEVICE, LARGE, MANAGED, PINNED, STREAM, Scene};
+use crate::case::{Case, DEVICE, LARGE, MANAGED, PINNED, STREAM, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::*;
 use crate::product::Version;
@@ -31,7 +31,7 @@ pub static PITCH_WIDTH: Rule = Rule {
     sources: &[Doc("aclrtMemcpy2dAsync, width"), Runtime("memory.cpp:225")],
     fix: "a pitch is the distance from one row to the next in bytes, at least the width of a row",
     check: pitch_width,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy2d, "rows wider than the destination's pitch", &[DEVICE, 63, PINNED, 64, 64, 2, 1]),
         Case::bad(
             aclrtMemcpy2dAsync,
@@ -66,7 +66,7 @@ pub static PITCH_LIMIT: Rule = Rule {
     ],
     fix: "copy in several calls, or rows without a gap by aclrtMemcpy",
     check: pitch_limit,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy2d, "a row too many", &[LARGE, 64, PINNED, 64, 1, 5_242_881, 1]),
         Case::bad(
             aclrtMemcpy2dAsync,
@@ -112,7 +112,7 @@ pub static PITCH_KIND: Rule = Rule {
     ],
     fix: "name the direction; inside a device copy row by row, or by aclrtMemcpy2dAsync",
     check: pitch_kind,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy2d, "inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3]),
         Case::bad(
             aclrtMemcpy2dAsync,
@@ -163,7 +163,7 @@ pub static PITCH_PLACE: Rule = Rule {
     ],
     fix: "copy rows inside the host with memcpy; name the direction where memory is managed",
     check: pitch_place,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy2d, "both sides pinned", &[PINNED, 64, PINNED + 4096, 64, 64, 2, 1]),
         Case::bad(aclrtMemcpy2dAsync, "both sides pinned", &[PINNED, 64, PINNED + 4096, 64, 64, 2, 2, STREAM]),
         Case::good(aclrtMemcpy2d, "managed memory, and a direction", &[MANAGED, 64, PINNED, 64, 64, 2, 1]),
@@ -201,7 +201,7 @@ pub static PITCH_PRODUCT: Rule = Rule {
     sources: &[Doc("aclrtMemcpy2dAsync, kind: DEVICE_TO_DEVICE on 950, A3 and A2"), Runtime("f2281586c")],
     fix: "copy row by row with aclrtMemcpyAsync",
     check: pitch_product,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy2dAsync, "rows inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM])
             .within(Scene { soc: Some("Ascend310P3"), ..Scene::PLAIN }),
         Case::good(
@@ -240,7 +240,7 @@ pub static PITCH_ROOT_COMPLEX: Rule = Rule {
     ],
     fix: "copy row by row with aclrtMemcpy",
     check: pitch_root_complex,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy2d, "on the board", &[DEVICE, 64, PINNED, 64, 64, 2, 1]).within(ON_BOARD),
         Case::good(aclrtMemcpy, "row by row", &[DEVICE, 64, PINNED, 64, 1]).within(ON_BOARD),
     ],

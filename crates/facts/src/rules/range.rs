@@ -3,7 +3,7 @@
 use super::role::Role;
 use super::side::Side;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM};
+use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::{self, *};
 use crate::rule::Source::{Driver, Ours, Runtime};
@@ -25,7 +25,7 @@ pub static OVERLAP: Rule = Rule {
     )],
     fix: "copy by way of a third buffer, or in an order of your own",
     check: overlap,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "half of it", &[DEVICE + 64, 128, DEVICE, 128, 3]),
         Case::good(aclrtMemcpy, "side by side", &[DEVICE + 128, 128, DEVICE, 128, 3]),
     ],
@@ -73,7 +73,7 @@ pub static RANGE_OVERFLOW: Rule = Rule {
     ],
     fix: "look for a size that went below 0, or that counts something else than bytes",
     check: range_overflow,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "a size that went below 0", &[PAGEABLE, u64::MAX, PINNED, u64::MAX - 63, 0]),
         Case::bad(aclrtMemsetD32, "words that wrap", &[DEVICE, 64, 0, (1 << 62) + 1]),
         Case::good(aclrtMemcpy, "a large size", &[PAGEABLE, 1 << 40, LARGE, 1 << 40, 2]),
@@ -135,7 +135,7 @@ pub static MEMORY_ROOM: Rule = Rule {
     )],
     fix: "allocate more, or copy less; aclrtMemGetAddressRange tells where an allocation ends",
     check: memory_room,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "beyond the end of the destination", &[DEVICE + (1 << 20) - 64, 128, PINNED, 128, 1]),
         Case::bad(
             aclrtMemcpyAsync,

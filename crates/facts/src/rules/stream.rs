@@ -3,7 +3,7 @@
 use super::direction::HOST_TO_BUF_TO_DEVICE;
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, PINNED, STREAM, Scene};
+use crate::case::{Case, DEVICE, PINNED, STREAM, Scene, cases};
 use crate::code::{
     ACL_ERROR_RT_CONTEXT_NULL, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_INVALID_HANDLE,
     ACL_ERROR_RT_PARAM_INVALID, ACL_ERROR_RT_STREAM_CONTEXT,
@@ -54,7 +54,7 @@ pub static CONTEXT_MISSING: Rule = Rule {
     ],
     fix: "call aclrtSetDevice or aclrtSetCurrentContext on this thread first: a context is a thread's own",
     check: context_missing,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpy, "a thread that never called aclrtSetDevice", &[DEVICE, 64, PINNED, 64, 1])
             .within(WITHOUT),
         Case::bad(aclrtMemcpy2dAsync, "rows on its default stream", &[DEVICE, 64, PINNED, 64, 64, 2, 1, 0])
@@ -115,7 +115,7 @@ pub static STREAM_INVALID: Rule = Rule {
     )],
     fix: "look for an early aclrtDestroyStream, or for a handle of another library",
     check: stream_invalid,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsync, "a handle that was kept", &[DEVICE, 64, PINNED, 64, 1, STREAM])
             .within(Scene { stream: Stream::Invalid, ..Scene::PLAIN }),
         Case::good(aclrtMemcpyAsync, "the default stream", &[DEVICE, 64, PINNED, 64, 1, 0]),
@@ -144,7 +144,7 @@ pub static STREAM_FOREIGN: Rule = Rule {
     sources: &[Runtime("api_impl.cc:2883"), Doc("FAQ: aclrtMemcpyAsync on a stream of another device fails")],
     fix: "make the stream's context the thread's with aclrtSetCurrentContext, or use a stream of this one",
     check: stream_foreign,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsync, "a stream of another thread", &[DEVICE, 64, PINNED, 64, 1, STREAM])
             .within(Scene { stream: Stream::Foreign { is_captured: false }, ..Scene::PLAIN }),
         Case::good(aclrtMemcpyAsync, "its own", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
@@ -186,7 +186,7 @@ pub static CONDITION_DRIVER: Rule = Rule {
     sources: &[Runtime("api_error.cc:2814-2818: without FEATURE_SVM_GET_USER_MALLOC_ATTR")],
     fix: "use aclrtMemcpyAsync, and memory from aclrtMallocHost",
     check: condition_driver,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsyncWithCondition, "with the condition", &[DEVICE, 64, PINNED, 64, 1, STREAM])
             .within(OLD_DRIVER),
         Case::good(aclrtMemcpyAsync, "without the condition", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(OLD_DRIVER),

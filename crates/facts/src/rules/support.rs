@@ -3,7 +3,7 @@
 use super::batch::{ONE, THREE, THREE_ASYNC};
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{self, ARRAY, Case, DEVICE, LARGE, PINNED, STREAM, Scene};
+use crate::case::{self, ARRAY, Case, DEVICE, LARGE, PINNED, STREAM, Scene, cases};
 use crate::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use crate::functions::Function::{self, *};
 use crate::product::Version;
@@ -26,7 +26,7 @@ pub static DEPRECATED: Rule = Rule {
     ],
     fix: "call aclrtMemcpyAsync",
     check: deprecated,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyAsyncWithCondition, "the old function", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
         Case::good(aclrtMemcpyAsync, "the present one", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
     ],
@@ -56,7 +56,7 @@ pub static EXPERIMENTAL: Rule = Rule {
     ],
     fix: "keep a way without it, for example one aclrtMemcpyAsync an item",
     check: experimental,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatchAsync, "in an old release", THREE_ASYNC)
             .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..THREE }),
         Case::good(aclrtMemcpyBatchAsync, "on CANN 9.1", THREE_ASYNC).within(THREE),
@@ -116,7 +116,7 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     ],
     fix: "keep a way with plain copies, and take 207000 as the sign to use it",
     check: unsupported_product,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyBatch, "a batch", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY])
             .within(Scene { soc: Some("Ascend310P3"), ..ONE }),
         Case::bad(aclrtMemcpyAsyncWithOffset, "an offset", &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM])
@@ -176,7 +176,7 @@ pub static UNSUPPORTED_RELEASE: Rule = Rule {
     )],
     fix: "look the function up with dlsym, and keep a way without it",
     check: unsupported_release,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemsetD32, "before its release", &[DEVICE, 64, 0, 16])
             .within(Scene { cann: Some(Version::V9_0), ..Scene::PLAIN }),
         Case::good(aclrtMemsetD32, "on CANN 9.1", &[DEVICE, 64, 0, 16]),

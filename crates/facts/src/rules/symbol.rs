@@ -2,7 +2,7 @@
 
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{self, Case, DEVICE, PINNED};
+use crate::case::{self, Case, DEVICE, PINNED, cases};
 use crate::code::{ACL_ERROR_FAILURE, ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_INVALID_SYMBOL};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
@@ -32,7 +32,7 @@ pub static SYMBOL_UNKNOWN: Rule = Rule {
     sources: &[Doc("aclrtMemcpyFromSymbol, symbol"), Runtime("errcode_manage.cc:240")],
     fix: "pass the address of the variable itself, not of a copy, and load its kernel binary first",
     check: symbol_unknown,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyFromSymbol, "an ordinary address", &[PINNED, 64, DEVICE, 64, 0, 2]),
         Case::good(aclrtMemcpyFromSymbol, "a variable", &[PINNED, 64, case::SYMBOL, 64, 0, 2]),
     ],
@@ -63,7 +63,7 @@ pub static SYMBOL_OVERFLOW: Rule = Rule {
     sources: &[Runtime("math_utils.h:50")],
     fix: "look for an offset that went below 0",
     check: symbol_overflow,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyToSymbol, "an offset below 0", &[case::SYMBOL, PINNED, 64, u64::MAX - 7, 1]),
         Case::good(aclrtMemcpyToSymbol, "an offset", &[case::SYMBOL, PINNED, 64, 8, 1]),
     ],
@@ -91,7 +91,7 @@ pub static SYMBOL_RANGE: Rule = Rule {
     ],
     fix: "offset and count are in bytes, not in elements; aclrtGetSymbolSize tells the size",
     check: symbol_range,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemcpyToSymbol, "a byte too far", &[case::SYMBOL, PINNED, 64, 4096 - 63, 1]),
         Case::good(aclrtMemcpyToSymbol, "the last bytes", &[case::SYMBOL, PINNED, 64, 4096 - 64, 1]),
     ],

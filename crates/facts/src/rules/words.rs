@@ -3,7 +3,7 @@
 use super::group::WORDS;
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, MANAGED, PAGEABLE, PINNED, Scene};
+use crate::case::{Case, DEVICE, MANAGED, PAGEABLE, PINNED, Scene, cases};
 use crate::code::ACL_ERROR_INVALID_PARAM;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
@@ -23,7 +23,7 @@ pub static WORDS_ALIGN: Rule = Rule {
     sources: &[Runtime("memory.cpp, aclrtMemsetD32; no document says so")],
     fix: "begin at a multiple of 4, or set bytes with aclrtMemset",
     check: words_align,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemsetD32, "2 bytes off", &[DEVICE + 2, 64, 0, 8]),
         Case::good(aclrtMemsetD32, "4 bytes on", &[DEVICE + 4, 64, 0, 8]),
     ],
@@ -48,7 +48,7 @@ pub static WORDS_PLACE: Rule = Rule {
     sources: &[Runtime("memory.cpp, aclrtMemsetD32: UNREGISTERED and MANAGED memory is refused")],
     fix: "set such memory on the host, by a loop",
     check: words_place,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemsetD32, "malloc memory", &[PAGEABLE, 64, 0, 16]),
         Case::bad(aclrtMemsetD32, "managed memory", &[MANAGED, 64, 0, 16]),
         Case::good(aclrtMemsetD32, "pinned memory", &[PINNED, 64, 0, 16]),
@@ -80,7 +80,7 @@ pub static WORDS_IGNORED: Rule = Rule {
     ],
     fix: "use aclrtMemset, or copy the words from the host",
     check: words_ignored,
-    cases: &[
+    cases: cases![
         Case::bad(aclrtMemsetD32, "device memory", &[DEVICE, 64, 7, 16]).within(INFERENCE),
         Case::good(aclrtMemsetD32, "pinned memory", &[PINNED, 64, 7, 16]).within(INFERENCE),
         Case::good(aclrtMemsetD32, "on an Ascend910B1", &[DEVICE, 64, 7, 16]),
