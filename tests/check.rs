@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use support::{Run, aclshim, host};
 
-/// What each call of `hosts/check_calls.c` breaks: function, rule, severity, argument, index, and the code that the
-/// vendor returns for it.
-const BROKEN: &[(&str, &str, &str, &str, Option<u64>, Option<i64>)] = &[
+/// Function, rule, severity, argument, index, and the code that the vendor returns for it.
+type Broken = (&'static str, &'static str, &'static str, &'static str, Option<u64>, Option<i64>);
+
+/// What each call of `hosts/check_calls.c` breaks.
+const BROKEN: &[Broken] = &[
     ("aclrtMemcpy", "NULL-POINTER", "error", "dst", None, Some(100_000)),
     ("aclrtMemcpy", "DEST-MAX", "error", "destMax", None, Some(107_000)),
     ("aclrtMemcpy", "KIND-RANGE", "error", "kind", None, Some(100_000)),
@@ -119,6 +121,18 @@ fn a_batch_tells_what_stood_in_its_arrays() {
     let found = findings(&cases("batch_room 1").run().ok());
     let [finding] = &found[..] else { panic!("{found:?}") };
     assert!(text(&finding["message"]).contains("sizes[2] = 256, destMaxs[2] = 1"), "{finding}");
+}
+
+#[test]
+fn findings_are_printed_for_people_with_their_places_and_sums() {
+    let output = cases("room 25 overlap 1").run().ok();
+    let text = printed(&output, &[]);
+    let name = one().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(text.matches("error DEST-MAX: aclrtMemcpy(dst = 0x").count(), 10, "{text}");
+    assert_eq!(text.matches(&format!("call from {name}+0x")).count(), 11, "{text}");
+    assert_eq!(text.matches("returned 107000").count(), 10, "{text}");
+    assert!(text.contains("25 x DEST-MAX (error)") && text.contains("1 x OVERLAP (violation)"), "{text}");
+    assert_eq!(printed(&cases("good 3").run().ok(), &[]), "No rule is broken.\n");
 }
 
 #[test]
