@@ -13,7 +13,7 @@ use aclshim_facts::call::{Call, Form};
 use aclshim_facts::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
-use aclshim_facts::rules::{ITEMS_APART, RULES, judge_each, predict};
+use aclshim_facts::rules::{ALIGN_64, ITEMS_APART, RULES, is_plain, is_sound, judge_each, predict};
 use aclshim_facts::world::{Stream, World};
 use aclshim_trace::record::{Extent, FRAMES, Finding, REFUSED};
 use aclshim_trace::slot::Note;
@@ -58,6 +58,9 @@ pub fn policy(refused: impl FnMut(&'static [u8])) -> Policy {
     policy
 }
 
+/// Whether what ALIGN-64 finds can be left to whoever reads the record.
+static IS_ALIGNMENT_QUIET: AtomicBool = AtomicBool::new(true);
+
 /// Takes over what the settings say.
 ///
 /// # Safety
@@ -65,6 +68,8 @@ pub fn policy(refused: impl FnMut(&'static [u8])) -> Policy {
 pub unsafe fn read() {
     let (settings, policy) = (settings(), policy(|_| ()));
     IS_STRICT.store(policy.may_refuse() || settings.stack == STACK_FINDINGS, Ordering::Relaxed);
+    let is_quiet = !policy.is_said(ALIGN_64.number.into()) && settings.stack != STACK_FINDINGS;
+    IS_ALIGNMENT_QUIET.store(is_quiet, Ordering::Relaxed);
     // SAFETY: the caller's promise.
     unsafe { *POLICY.0.get() = policy };
 }
@@ -107,7 +112,10 @@ unsafe fn look_closer(function: Function, call: &Call) -> Before {
         Form::Batch(batch) => unsafe { look::look(batch, is_on_stream, &world) },
         _ => None,
     };
-    if look.is_some() {
+    // Nothing is wrong, or nothing that a call is refused for.
+    let subject = Subject { function, call: *call, arrays: Arrays::default(), world };
+    let is_quiet = IS_ALIGNMENT_QUIET.load(Ordering::Relaxed) && is_sound(&subject) || is_plain(&subject);
+    if look.is_some() || is_quiet {
         return Before { look, judgement: None };
     }
     let judgement = edge::kept(|| {

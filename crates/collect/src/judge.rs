@@ -11,7 +11,7 @@ use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{ALIGN_64, RULES, is_plain, judge_each, predict};
+use aclshim_facts::rules::{ALIGN_64, RULES, is_plain, is_sound, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
@@ -227,17 +227,12 @@ impl Judge {
         if head.layout() != Layout::Linear || !self.others.is_empty() {
             return false;
         }
-        let [dst, src, kind] = [slot[4], slot[5], head.kind().into()];
-        let plain = |dst: u64, src: u64| {
-            let words = [dst, slot[6], src, slot[6], kind, slot[7]];
-            is_plain(&self.of(function, function.call(&words)))
-        };
-        if plain(dst, src) {
+        let words = [slot[4], slot[6], slot[5], slot[6], head.kind().into(), slot[7]];
+        let subject = self.of(function, function.call(&words));
+        if is_plain(&subject) {
             return true;
         }
-        const LINE: u64 = 64;
-        let is_unaligned = (dst | src) % LINE != 0 && plain(dst - dst % LINE, src.next_multiple_of(LINE));
-        let count = if is_unaligned { self.seen.get_mut(&(ALIGN_64.number, slot[3])) } else { None };
+        let count = if is_sound(&subject) { self.seen.get_mut(&(ALIGN_64.number, slot[3])) } else { None };
         let Some(count) = count else { return false };
         *count += 1;
         if let Some(total) = self.totals.get_mut(ALIGN_64.id) {

@@ -22,7 +22,7 @@ mod symbol;
 mod walk;
 mod words;
 
-use crate::call::Form;
+use crate::call::{Call, Form};
 use crate::functions::Function;
 use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
 use crate::world::{self, Remembering, Stream, World};
@@ -112,10 +112,16 @@ impl Rule {
 /// known of memory. `false` says nothing.
 #[inline(always)]
 pub fn is_plain(subject: &Subject) -> bool {
+    is_sound(subject) && is_in_line(&subject.call)
+}
+
+/// The same but for ALIGN-64.
+#[inline(always)]
+pub fn is_sound(subject: &Subject) -> bool {
     let Form::Linear { dst, dst_max, src, count, kind } = subject.call.form else { return false };
     let world = &subject.world;
     let (dst, src) = (dst as usize, src as usize);
-    let is_fitting = (1..=dst_max).contains(&count) && dst != 0 && src != 0;
+    let is_fitting = count.wrapping_sub(1) < dst_max && count <= dst_max && dst != 0 && src != 0;
     let is_apart = dst.abs_diff(src) >= count;
     let ends = dst.checked_add(count).is_some() && src.checked_add(count).is_some();
     let is_at_home = world.has_context != Some(false) && !world.memory.tells();
@@ -125,14 +131,20 @@ pub fn is_plain(subject: &Subject) -> bool {
     match subject.function {
         Function::aclrtMemcpy => (0..=5).contains(&kind.0) && world.is_capture_in_the_way != Some(true),
         Function::aclrtMemcpyAsync => {
-            let is_in_line = (dst | src) % 64 == 0;
             // Host to host is forbidden at the host's side, and the host's kinds on the board.
             let least = if world.form == Some(world::Form::RootComplex) { 3 } else { 1 };
             let is_stream = !matches!(world.stream, Stream::Foreign { .. } | Stream::Invalid);
-            is_in_line && (least..=5).contains(&kind.0) && is_stream
+            (least..=5).contains(&kind.0) && is_stream
         }
         _ => false,
     }
+}
+
+/// Whether ALIGN-64 has nothing to say of a linear call.
+#[inline(always)]
+fn is_in_line(call: &Call) -> bool {
+    let Form::Linear { dst, src, .. } = call.form else { return true };
+    call.stream.is_none() || (dst as usize | src as usize).is_multiple_of(64)
 }
 
 /// Hands every broken rule to `found`, each once. Makes no text and takes no memory.
