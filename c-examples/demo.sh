@@ -23,5 +23,9 @@ echo "== The same output as without the shim. What the shim saw (aclshim stat):"
 echo
 "$built/release/aclshim" stat "$out/seen" | sed 's/^/   /'
 echo
+echo "== And which calls break a rule of the vendor's, the last two and how many in all (aclshim findings):"
+echo
+"$built/release/aclshim" findings "$out/seen" | tail -n 12 | fold -s -w 110 | sed 's/^/   /'
+echo
 echo "Now your own program:"
-echo "   LD_PRELOAD=$built/release/libaclshim.so ACLSHIM_DIR=seen ./program && $built/release/aclshim stat seen"
+echo "   LD_PRELOAD=$built/release/libaclshim.so ACLSHIM_DIR=seen ./program && $built/release/aclshim findings seen"

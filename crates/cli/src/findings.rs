@@ -118,7 +118,8 @@ fn summary(processes: &[&Process]) {
         if found > 0 {
             is_any = true;
             let known = if known > 0 { format!(", {known} known call sites not shown") } else { String::new() };
-            println!("{found:>8} x {} ({}){known}", rule.id, rule.severity);
+            let worst = totals().filter_map(|total| total.worst).max().map_or("", |worst| worst.name());
+            println!("{found:>8} x {} ({worst}){known}", rule.id);
         }
     }
     if !is_any {

@@ -61,6 +61,8 @@ pub struct Total {
     pub told: u64,
     /// Of these, known or muted.
     pub known: u64,
+    /// The worst that it was.
+    pub worst: Option<Severity>,
 }
 
 /// The call that a finding is about.
@@ -351,6 +353,7 @@ impl Judge {
         let count = *count;
         let total = self.totals.entry(rule.id).or_default();
         total.found += 1;
+        total.worst = total.worst.max(Some(finding.severity));
         let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
         if count > most {
             return;
@@ -363,7 +366,11 @@ impl Judge {
         total.told += 1;
         let mut text = message(&finding);
         if count == most {
-            text.push_str(" This rule is not told again for this call site, only counted.");
+            text.push_str(if most == 1 {
+                " (Told once for this call site.)"
+            } else {
+                " (The last that is told of this rule and call site; the others are counted.)"
+            });
         }
         let arguments = function.row().arguments;
         let name =

@@ -208,12 +208,19 @@ fn values(subject: &Subject, finding: &Finding) -> String {
     text
 }
 
+fn code_name(code: aclError) -> &'static str {
+    code::name(code).unwrap_or("a code without a name")
+}
+
 /// What the vendor returns for a finding.
-fn outcome(finding: &Finding) -> String {
+fn outcome(rule: &Rule, finding: &Finding) -> String {
     if finding.severity != Severity::Error {
-        return "the vendor accepts the call".into();
+        return match rule.codes.first() {
+            Some((code, _)) => format!("the vendor returns {code} ({}), or accepts the call", code_name(*code)),
+            None => "the vendor accepts the call".into(),
+        };
     }
-    let name = code::name(finding.code).unwrap_or("a code without a name");
+    let name = code_name(finding.code);
     let index = match finding.fail_index {
         Some(usize::MAX) => ", failIndex SIZE_MAX".into(),
         Some(index) => format!(", failIndex {index}"),
@@ -256,7 +263,7 @@ fn said(rule: &Rule, values: &str, finding: &Finding) -> String {
         rule.id,
         values,
         sentence(rule.statement),
-        sentence(&outcome(finding)),
+        sentence(&outcome(rule, finding)),
         rule.fix
     )
 }
@@ -310,8 +317,7 @@ pub fn explain(subject: &Subject, code: aclError) -> Vec<&'static Rule> {
 
 /// A code that a call returned, in words, with the ids of the likely rules.
 pub fn code_message(subject: &Subject, code: aclError) -> String {
-    let name = code::name(code).unwrap_or("a code without a name");
-    let mut text = format!("{} returned {code} ({name})", subject.function.row().name);
+    let mut text = format!("{} returned {code} ({})", subject.function.row().name, code_name(code));
     if let Some(meaning) = code::meaning(code) {
         let _ = write!(text, ": {meaning}");
     }
