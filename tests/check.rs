@@ -150,7 +150,8 @@ fn equal_findings_of_a_call_site_are_told_ten_times_and_counted_to_the_last() {
         let found = findings(&output);
         let told = output.events("finding");
         assert_eq!((found.len(), told.len()), (10, 10), "{calls}");
-        let is_last = |finding: &Value| text(&finding["message"]).contains("not told again for this call site");
+        let is_last =
+            |finding: &Value| text(&finding["message"]).contains("The last that is told of this rule and call site");
         for all in [&found, &told] {
             assert!(is_last(&all[9]) && !all[..9].iter().any(is_last), "{all:?}");
         }
@@ -175,6 +176,7 @@ fn what_holds_for_a_call_site_and_not_for_a_call_is_told_once() {
     assert_eq!(counts, [50, 25, 25]);
     let severities: Vec<Value> = findings(&output).iter().map(|finding| finding["severity"].clone()).collect();
     assert_eq!(json!(severities), json!(["violation", "portability", "perf", "portability"]));
+    assert!(findings(&output).iter().all(|finding| text(&finding["message"]).contains("Told once for this call site")));
 }
 
 // ---- What is known already ----

@@ -39,17 +39,17 @@ static inline struct batch fresh(void)
         batch_rooms[i] = batch_sizes[i] = ITEM;
     }
     batch_fail = MARK;
-    struct batch batch = {batch_dsts, batch_srcs, batch_rooms, batch_sizes, batch_first, ITEMS, 1, &batch_fail, batch_attrs};
+    struct batch batch = {batch_dsts, batch_srcs, batch_rooms, batch_sizes, batch_first,
+                          ITEMS,      1,          &batch_fail, batch_attrs};
     return batch;
 }
 
 /* In place, so that each has a call site of its own. */
-#define BATCH(b) aclrtMemcpyBatch((b).dsts, (b).rooms, (b).srcs, (b).sizes, (b).items, (b).attrs, (b).first, (b).ranges, (b).fail)
-#define BATCH_V2(b) aclrtMemcpyBatchV2((b).dsts, (b).rooms, (b).srcs, (b).sizes, (b).items, (b).attrs, (b).first, (b).ranges)
-#define BATCH_ASYNC(b, on) \
-    aclrtMemcpyBatchAsync((b).dsts, (b).rooms, (b).srcs, (b).sizes, (b).items, (b).attrs, (b).first, (b).ranges, (b).fail, on)
-#define BATCH_ASYNC_V2(b, on) \
-    aclrtMemcpyBatchAsyncV2((b).dsts, (b).rooms, (b).srcs, (b).sizes, (b).items, (b).attrs, (b).first, (b).ranges, on)
+#define ARGUMENTS(b) (b).dsts, (b).rooms, (b).srcs, (b).sizes, (b).items, (b).attrs, (b).first, (b).ranges
+#define BATCH(b) aclrtMemcpyBatch(ARGUMENTS(b), (b).fail)
+#define BATCH_V2(b) aclrtMemcpyBatchV2(ARGUMENTS(b))
+#define BATCH_ASYNC(b, on) aclrtMemcpyBatchAsync(ARGUMENTS(b), (b).fail, on)
+#define BATCH_ASYNC_V2(b, on) aclrtMemcpyBatchAsyncV2(ARGUMENTS(b), on)
 
 /* A copy with nothing wrong. */
 static inline int good_copy(void)

@@ -17,6 +17,12 @@ static void *at_the_edge(const void *from, size_t bytes)
     return memcpy(pages + 7 * 4096 - bytes, from, bytes);
 }
 
+/* The same one byte further in front. */
+static void *off_by_one(const void *from, size_t bytes)
+{
+    return memcpy((char *)at_the_edge(from, bytes) - 1, from, bytes);
+}
+
 static aclError call(enum form form, struct batch b, aclrtStream on)
 {
     switch (form) {
@@ -34,7 +40,7 @@ static aclError call(enum form form, struct batch b, aclrtStream on)
 /* The first `n` entries of an array, at the edge. */
 #define CUT(array, n) (b.array = at_the_edge(b.array, (n) * sizeof *b.array))
 #define GONE(array) (b.array = nowhere)
-#define ODD(array) (b.array = memcpy((char *)at_the_edge(b.array, 8 * sizeof *b.array) - 1, b.array, 7 * sizeof *b.array))
+#define ODD(array) (b.array = off_by_one(b.array, 8 * sizeof *b.array))
 /* What the vendor comes to after everything that it checks first. */
 #define GONE_ITEMS (GONE(dsts), GONE(srcs))
 #define GONE_REST (GONE_ITEMS, GONE(attrs), GONE(first))
@@ -75,7 +81,8 @@ static void nulls(void)
     TRY("null sources", ALL, stream, (CUT(sizes, 1), b.items = 1000, GONE(rooms), GONE_REST, b.srcs = NULL));
     TRY("null attributes", ALL, stream, (CUT(sizes, 1), b.items = 1000, GONE(rooms), GONE_REST, b.attrs = NULL));
     TRY("null indexes", ALL, stream, (CUT(sizes, 1), b.items = 1000, GONE(rooms), GONE_REST, b.first = NULL));
-    TRY("all null", ALL, stream, (b.dsts = NULL, b.srcs = NULL, b.rooms = NULL, b.sizes = NULL, b.attrs = NULL, b.first = NULL));
+    TRY("all null", ALL, stream,
+        (b.dsts = NULL, b.srcs = NULL, b.rooms = NULL, b.sizes = NULL, b.attrs = NULL, b.first = NULL));
 }
 
 static void attributes(void)
@@ -91,7 +98,8 @@ static void attributes(void)
     TRY("index order", ALL, stream, (b.ranges = 3, CUT(attrs, 3), CUT(first, 2), GONE_ITEMS));
     TRY("index range", ALL, stream, (b.ranges = 3, b.first[1] = ITEMS, CUT(attrs, 3), CUT(first, 2), GONE_ITEMS));
     TRY("no stream", STREAMS, no_stream, (CUT(attrs, 1), GONE_ITEMS, GONE(first)));
-    TRY("empty first item", STREAMS, stream, (b.sizes[0] = 0, CUT(sizes, ITEMS), CUT(attrs, 1), CUT(first, 1), GONE_ITEMS));
+    TRY("empty first item", STREAMS, stream,
+        (b.sizes[0] = 0, CUT(sizes, ITEMS), CUT(attrs, 1), CUT(first, 1), GONE_ITEMS));
 }
 
 static void odd(void)
