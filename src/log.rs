@@ -162,7 +162,8 @@ pub fn nonsense(setting: &Setting) {
         Value::Count(default, least, most) => {
             line(Event::Setting, name, format_args!("{name} must be from {least} to {most}; {default} is in force"));
         }
-        Value::Path(_) | Value::Text(_) => {}
+        Value::Text(_) => line(Event::Setting, name, format_args!("{name} is too long; it is not in force")),
+        Value::Path(_) => {}
     }
 }
 

@@ -22,8 +22,8 @@ const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
 
 /// How many threads can have a ring at once.
 const PLACES: usize = 4094;
-/// So many rings are made while those of gone threads are full.
-const FREELY: u32 = 24;
+/// While so many rings of gone threads are full no more are made.
+const FREELY: usize = 24;
 
 /// The wiped pages.
 #[repr(C)]
@@ -171,10 +171,13 @@ impl Process {
         };
         let mine = |&(_, control): &(usize, &Control)| control.owner.load(Ordering::Relaxed) == me && take(control);
         let roomy = |&(ring, control): &(usize, &Control)| self.has_room(ring, control) && take(control);
-        // Not one that is full: it would not even tell whose it is now. Until the drain has made room in one, calls are
-        // counted as without a ring; a caller that is to wait rather than lose a call gets one more.
-        let may_add =
-            || file.header.rings.load(Ordering::Relaxed) < FREELY || settings().record == Mode::Lossless as usize;
+        // Not one that is full: it would not even tell whose it is now. While there are many of these, calls are counted as
+        // without a ring until the drain has made room in one; a caller that is to wait rather than lose a call gets one more.
+        let is_gone = |&(_, control): &(usize, &Control)| {
+            let owner = control.owner.load(Ordering::Relaxed);
+            !matches!(owner, 0 | CHANGING) && !is_alive(owner)
+        };
+        let may_add = || settings().record == Mode::Lossless as usize || rings().filter(is_gone).count() < FREELY;
         let own = rings().find(mine).or_else(|| rings().find(roomy));
         let (ring, control) = own.or_else(|| may_add().then(|| self.add(file)).flatten())?;
         let place = &self.places[ring];

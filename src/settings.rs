@@ -41,7 +41,7 @@ pub struct Settings {
     /// Which word of [`STDERR`].
     pub stderr: usize,
     /// [`RULES`].
-    pub rules: Text<1024>,
+    pub rules: Text<2048>,
     /// [`SOC`].
     pub soc: Text<64>,
     /// [`CANN`].
@@ -164,11 +164,17 @@ pub unsafe fn read() {
     settings.file.push(variable(&FILE).unwrap_or(pattern.as_bytes()));
     let ranks = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK_ID"];
     settings.rank.push(ranks.into_iter().find_map(environment).unwrap_or(b"0"));
-    settings.rules.push(variable(&RULES).unwrap_or_default());
-    settings.soc.push(variable(&SOC).unwrap_or_default());
-    settings.cann.push(variable(&CANN).unwrap_or_default());
-    settings.as_products.push(variable(&AS).unwrap_or_default());
-    settings.mute.push(variable(&MUTE).unwrap_or_default());
+    // A list that does not fit holds nothing: half of one would be another.
+    let mut text = |setting: &'static Setting, push: &mut dyn FnMut(&[u8]) -> bool| {
+        if variable(setting).is_some_and(|given| !push(given)) {
+            refused(setting);
+        }
+    };
+    text(&RULES, &mut |given| settings.rules.set(given));
+    text(&SOC, &mut |given| settings.soc.set(given));
+    text(&CANN, &mut |given| settings.cann.set(given));
+    text(&AS, &mut |given| settings.as_products.set(given));
+    text(&MUTE, &mut |given| settings.mute.set(given));
     settings.real.push(variable(&REAL).unwrap_or_default());
     // Absolute: the program may go elsewhere before its first copy.
     push_absolute(&mut settings.ring_dir, variable(&RING_DIR).unwrap_or(b"/dev/shm"));

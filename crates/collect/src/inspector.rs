@@ -90,6 +90,9 @@ impl Inspector {
     /// Takes over what the process has found out of its product by now.
     pub fn learn(&mut self, origin: &Origin, log: &mut Log) {
         self.judge.learn(origin);
+        for message in self.judge.take_nonsense() {
+            let _ = log.line(realtime_ns(), &lines::Warning { topic: "setting", message: &message });
+        }
         if let Some(name) = self.judge.unknown_product(origin).filter(|_| !self.is_product_said) {
             let message = format!(
                 "{name} is a product that this version of aclshim does not know: rules that depend on the product are \

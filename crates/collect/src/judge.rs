@@ -31,6 +31,8 @@ pub struct Judge {
     /// Other products that the run is judged for, by the names that were given.
     others: Vec<(String, &'static Product)>,
     mute: Mute,
+    /// Settings that make no sense, in words, until they are said.
+    nonsense: Vec<String>,
     modules: Modules,
     /// How often each rule was broken at each call site.
     seen: HashMap<(u8, u64), u64>,
@@ -125,15 +127,26 @@ impl Judge {
         let mut policy = Policy::new(setting(&origin.settings, &MODE) == "enforce");
         let number = |id: &[u8]| RULES.iter().position(|rule| rule.id.as_bytes() == id);
         policy.read(setting(&origin.settings, &ACTIONS).as_bytes(), number, |_| ());
-        let others = setting(&origin.settings, &AS).split(',').map(str::trim);
-        let others = others.filter_map(|name| Some((name.to_owned(), Product::of(name)?))).collect();
+        let mut nonsense = Vec::new();
+        let mut others = Vec::new();
+        for name in setting(&origin.settings, &AS).split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match Product::of(name) {
+                Some(product) => others.push((name.to_owned(), product)),
+                None => {
+                    nonsense.push(format!("ACLSHIM_AS: {name} is a product that this version of aclshim does not know"))
+                }
+            }
+        }
+        let [mute, baseline] = [&MUTE, &BASELINE].map(|of| setting(&origin.settings, of));
+        let mute = Mute::new(mute, baseline, &mut nonsense);
         let mut judge = Self {
             product: None,
             form: None,
             cann: None,
             policy,
             others,
-            mute: Mute::new(setting(&origin.settings, &MUTE), setting(&origin.settings, &BASELINE)),
+            mute,
+            nonsense,
             modules: Modules::default(),
             seen: HashMap::new(),
             held: HashMap::new(),
@@ -158,6 +171,11 @@ impl Judge {
     pub fn unknown_product<'a>(&self, origin: &'a Origin) -> Option<&'a str> {
         let name = first_of(setting(&origin.settings, &SOC), &origin.product);
         (!name.is_empty() && self.product.is_none()).then_some(name)
+    }
+
+    /// What makes no sense in the settings, once.
+    pub fn take_nonsense(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.nonsense)
     }
 
     /// The modules of the process, which call sites are named by.

@@ -2,6 +2,7 @@
 
 use crate::modules::Site;
 use aclshim_facts::Function;
+use aclshim_facts::rule::Rule;
 use std::collections::HashSet;
 use std::fs;
 
@@ -39,9 +40,21 @@ impl Pattern {
 }
 
 impl Mute {
-    /// A list of patterns, and the path of a baseline, which may be empty.
-    pub fn new(list: &str, baseline: &str) -> Self {
-        let lines = fs::read_to_string(baseline).unwrap_or_default();
+    /// A list of patterns, and the path of a baseline; either may be empty. What makes no sense is named in `nonsense`.
+    pub fn new(list: &str, baseline: &str, nonsense: &mut Vec<String>) -> Self {
+        let is_rule = |id: &str| id == "*" || Rule::by_id(id).is_some();
+        for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            if !Pattern::parse(part).is_some_and(|pattern| is_rule(&pattern.rule)) {
+                nonsense.push(format!("ACLSHIM_MUTE: {part:?} names no rule"));
+            }
+        }
+        let lines = match baseline {
+            "" => String::new(),
+            path => fs::read_to_string(path).unwrap_or_else(|error| {
+                nonsense.push(format!("ACLSHIM_BASELINE: {path}: {error}"));
+                String::new()
+            }),
+        };
         Self {
             patterns: list.split(',').map(str::trim).filter_map(Pattern::parse).collect(),
             known: lines.lines().map(|line| line.trim().to_owned()).collect(),
@@ -71,7 +84,10 @@ mod tests {
 
     #[test]
     fn a_pattern_mutes_a_rule_a_module_or_one_call_site() {
-        let mute = Mute::new("ONE, TWO@libx.so,THREE@liby.so+0x10,*@libz.so,@,FOUR@a+0xg", "");
+        let mut nonsense = Vec::new();
+        let list = "ONE, TWO@libx.so,THREE@liby.so+0x10,*@libz.so,@,FOUR@a+0xg,ALIGN-64@x";
+        let mute = Mute::new(list, "/does/not/exist", &mut nonsense);
+        assert_eq!(nonsense.len(), 6, "none of these is a rule, and there is no such file: {nonsense:?}");
         let is_known = |rule, at: Option<Site>| mute.is_known(rule, Function::aclrtMemcpy, at.as_ref());
         assert!(is_known("ONE", None) && is_known("ONE", Some(site("any", 1))));
         assert!(is_known("TWO", Some(site("libx.so", 7))) && !is_known("TWO", Some(site("liby.so", 7))));
@@ -87,7 +103,7 @@ mod tests {
         let path = folder.path().join("baseline.txt");
         let known = line("ONE", Function::aclrtMemcpy, Some(&site("host", 16)));
         fs::write(&path, format!("# known\n{known}\n")).unwrap();
-        let mute = Mute::new("", path.to_str().unwrap());
+        let mute = Mute::new("", path.to_str().unwrap(), &mut Vec::new());
         assert!(mute.is_known("ONE", Function::aclrtMemcpy, Some(&site("host", 16))));
         assert!(!mute.is_known("ONE", Function::aclrtMemcpy, Some(&site("host", 32))));
         assert!(!mute.is_known("ONE", Function::aclrtMemcpyAsync, Some(&site("host", 16))));

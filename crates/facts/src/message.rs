@@ -216,8 +216,10 @@ fn code_name(code: aclError) -> &'static str {
 fn outcome(rule: &Rule, finding: &Finding) -> String {
     if finding.severity != Severity::Error {
         return match rule.codes.first() {
-            Some((code, _)) => format!("the vendor returns {code} ({}), or accepts the call", code_name(*code)),
-            None => "the vendor accepts the call".into(),
+            Some((code, _)) if finding.severity == Severity::Violation => {
+                format!("the vendor may return {code} ({})", code_name(*code))
+            }
+            _ => "the vendor accepts the call".into(),
         };
     }
     let name = code_name(finding.code);

@@ -22,6 +22,16 @@ impl<const N: usize> Text<N> {
         self.len = 0;
     }
 
+    /// Makes these bytes the text, if all of them fit; else there is none.
+    pub fn set(&mut self, bytes: &[u8]) -> bool {
+        self.clear();
+        let fits = bytes.len() < N;
+        if fits {
+            self.push(bytes);
+        }
+        fits
+    }
+
     /// Appends bytes; a NUL ends what is taken.
     pub fn push(&mut self, bytes: &[u8]) -> &mut Self {
         for &byte in bytes {
@@ -90,6 +100,15 @@ mod tests {
         let mut text = Text::<4>::new();
         text.push(b"abcdef");
         assert_eq!((text.as_bytes(), text.as_c_str(), text.is_full()), (&b"abc"[..], c"abc", true));
+    }
+
+    #[test]
+    fn text_that_must_be_whole_is_all_there_or_not_at_all() {
+        let mut text = Text::<4>::new();
+        assert!(text.set(b"abc"));
+        assert_eq!(text.as_bytes(), b"abc");
+        assert!(!text.set(b"abcd"));
+        assert_eq!(text.as_bytes(), b"");
     }
 
     #[test]
