@@ -4,7 +4,7 @@
 mod checking;
 mod support;
 
-use checking::{cases, counted, findings, ids, many, rules, text, watched};
+use checking::{about, cases, counted, findings, ids, many, rules, text, watched};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -150,4 +150,29 @@ fn nonsense_among_the_rules_is_named_once_and_the_rest_holds() {
     assert_eq!(output.events("setting").len(), 1);
     assert_eq!(line(&output, "overlap"), "0, 1 good");
     assert_eq!(cases("overlap 1").env("ACLSHIM_RULES", "OVERLAP=log").run().ok().events("setting").len(), 0);
+}
+
+#[test]
+fn a_list_that_is_too_long_is_named_and_no_half_of_it_holds() {
+    let long = format!("OVERLAP=refuse,{}", "DEST-MAX=log,".repeat(200));
+    let output = cases("overlap 1").env("ACLSHIM_RULES", long).run().ok();
+    let [said] = &output.events("setting")[..] else { panic!("one line: {:?}", checking::said(&output)) };
+    assert_eq!(said["subject"], "ACLSHIM_RULES");
+    assert!(text(&said["message"]).contains("too long"), "{said}");
+    assert_eq!(line(&output, "overlap"), "0, 1 good");
+}
+
+#[test]
+fn nonsense_about_what_is_muted_and_about_other_products_is_named_once() {
+    for (name, value) in [
+        ("ACLSHIM_MUTE", "DEST-MAX@here,NO-SUCH-RULE@there"),
+        ("ACLSHIM_BASELINE", "/no/such/file"),
+        ("ACLSHIM_AS", "Ascend950,Kirin"),
+    ] {
+        let output = cases("room 1 wait 1 good 1").env(name, value).run().ok();
+        let said = about(&output, "warning", "setting");
+        assert_eq!(said.len(), 1, "{name}: {:?}", checking::said(&output));
+        assert!(text(&said[0]["message"]).contains(name), "{}", said[0]);
+        assert_eq!(rules(&output), ["DEST-MAX"], "{name}");
+    }
 }
