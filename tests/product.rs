@@ -1,0 +1,112 @@
+//! For which product, form and release a call is judged, and how that is found out.
+
+#[path = "support/checking.rs"]
+mod checking;
+mod support;
+
+use checking::{about, cases, counted, findings, ids, one, rules, same, text, words};
+use serde_json::json;
+use support::{Build, Output, Run, host};
+
+#[test]
+fn a_run_is_judged_for_other_products_too() {
+    let run = |cases: &str| same(one(), |run| words(run, cases).env("ACLSHIM_AS", "Ascend310P3,Ascend950")).ok();
+    for (calls, function) in [("good 1 batch 1", "aclrtMemcpyBatch"), ("good 1 offset 1", "aclrtMemcpyAsyncWithOffset")]
+    {
+        let output = run(calls);
+        let found = findings(&output);
+        let [finding] = &found[..] else {
+            panic!("{calls}: one finding, {found:?}, log {:?}", checking::said(&output))
+        };
+        assert_eq!((text(&finding["rule"]), text(&finding["function"])), ("UNSUPPORTED-PRODUCT", function));
+        assert_eq!((text(&finding["on"]), text(&finding["severity"])), ("Ascend310P3", "portability"));
+        assert!(text(&finding["message"]).starts_with("would be refused on Ascend310P3: "), "{finding}");
+        let told = output.events("finding");
+        assert_eq!((told.len(), &told[0]["on"]), (1, &json!("Ascend310P3")));
+    }
+    assert_eq!(rules(&run("good 20 from_host 20")), [""; 0]);
+}
+
+#[test]
+fn what_the_settings_say_of_product_form_and_release_comes_before_what_the_library_says() {
+    // The library: Ascend910B1, ACL_HOST, 9.2.0.
+    let rules = |calls: &str, name: &str, value: &str| {
+        let output = same(one(), |run| words(run, calls).env(name, value)).ok();
+        rules(&output)
+    };
+    assert_eq!(rules("good 1 offset 1", "ACLSHIM_SOC", "Ascend310P3"), ["UNSUPPORTED-PRODUCT"]);
+    assert_eq!(rules("good 1 offset 1", "ACLSHIM_SOC", "Ascend910B4"), [""; 0]);
+    assert_eq!(
+        rules("offset 1", "ACLSHIM_SOC", "Ascend310P3"),
+        ["UNSUPPORTED-PRODUCT"],
+        "known from the first call on"
+    );
+    assert_eq!(rules("from_host 1", "ACLSHIM_FORM", "rc"), ["KIND-ROOT-COMPLEX"]);
+    assert_eq!(rules("from_host 1", "ACLSHIM_FORM", "ep"), [""; 0]);
+    assert_eq!(rules("good 1 experimental 1", "ACLSHIM_CANN", "8.5.0"), ["EXPERIMENTAL"]);
+    assert_eq!(rules("good 1 experimental 1", "ACLSHIM_CANN", "9.1.0"), [""; 0]);
+}
+
+#[test]
+fn an_unknown_product_is_said_once_and_what_depends_on_the_product_is_not_judged() {
+    let output =
+        cases("good 5 offset 5 batch 5 room 1").env("ACLSHIM_SOC", "Kirin").env("ACLSHIM_MODE", "enforce").run().ok();
+    let said = about(&output, "warning", "product");
+    assert_eq!(said.len(), 1, "{:?}", checking::said(&output));
+    assert!(text(&said[0]["message"]).contains("Kirin"), "{}", said[0]);
+    assert_eq!(rules(&output), ["DEST-MAX"]);
+    assert!(output.stdout.contains("batch: 0, 5 good\n"), "{}", output.stdout);
+    assert_eq!(about(&cases("good 5").run().ok(), "warning", "product").len(), 0);
+}
+
+#[test]
+fn what_the_product_is_may_be_found_out_when_the_log_has_begun_long_ago() {
+    let run = |name: &str, value: &str| cases("room 1 wait 1 good 5 offset 1").env(name, value).run().ok();
+    let output = run("ACLSHIM_SOC", "Kirin");
+    assert_eq!(about(&output, "warning", "product").len(), 1, "said once: {:?}", checking::said(&output));
+    let output = run("ASCENDCL_SIM_SOC", "Ascend310P3");
+    let found = ["DEST-MAX", "UNSUPPORTED-PRODUCT"];
+    assert_eq!(
+        (rules(&output), ids(&output.events("finding"))),
+        (found.map(String::from).to_vec(), found.map(String::from).to_vec())
+    );
+}
+
+#[test]
+fn the_library_is_asked_once_and_not_before_it_has_copied_something() {
+    let vendor = Build::new("hosts/check_vendor.c").library("ascendcl");
+    let folder = vendor.parent().unwrap();
+    let program = host("hosts/check_asked.c");
+    let run = || Run::new(&program).library_path(folder).shim();
+    let times = |n: u32| {
+        let lines = ["nothing", "a failure", "copies of nothing", "a batch of nothing", "copies of threads"];
+        lines
+            .iter()
+            .map(|line| format!("{line}: {0} {0} {0}\n", if line.ends_with("threads") { n } else { 0 }))
+            .collect::<String>()
+    };
+    for drain in ["auto", "outside", "off"] {
+        assert_eq!(run().env("ACLSHIM_DRAIN", drain).run().ok().stdout, times(1), "{drain}");
+    }
+    assert_eq!(run().env("ACLSHIM_MODE", "enforce").run().ok().stdout, times(1));
+    assert_eq!(run().env("ACLSHIM_MODE", "off").run().ok().stdout, times(0));
+}
+
+#[test]
+fn whoever_reads_the_ring_later_knows_the_product_and_the_release() {
+    for drain in ["auto", "outside", "off"] {
+        let run = |soc: &str, cann: &str| {
+            let run = cases("good 1 offset 1 zero 1").env("ACLSHIM_DRAIN", drain);
+            run.env("ASCENDCL_SIM_SOC", soc).env("ASCENDCL_SIM_CANN", cann).run().ok()
+        };
+        let errors = |output: Output| -> Vec<String> {
+            let found = findings(&output);
+            let errors = ids(&found.into_iter().filter(|finding| finding["severity"] == "error").collect::<Vec<_>>());
+            assert!(errors.iter().all(|rule| counted(&output, rule) == 1), "{drain}");
+            errors
+        };
+        assert_eq!(errors(run("Ascend310P3", "9.2")), ["UNSUPPORTED-PRODUCT"], "{drain}");
+        assert_eq!(errors(run("Ascend910B1", "8.5")), ["ZERO-SIZE"], "{drain}");
+        assert_eq!(errors(run("Ascend910B1", "9.2")), [""; 0], "{drain}");
+    }
+}
