@@ -118,7 +118,7 @@ unsafe fn look_closer(function: Function, call: &Call) -> Before {
     if look.is_some() || is_quiet {
         return Before { look, judgement: None };
     }
-    let judgement = edge::kept(|| {
+    let judgement = edge::caught(|| {
         // SAFETY: the caller's promise.
         let arrays = unsafe { arrays::before(call, &world) };
         judge(&Subject { function, call: *call, arrays, world })
@@ -155,7 +155,7 @@ pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclE
         (ACL_ERROR_RT_PARAM_INVALID, None) => {
             let world = world::of(call);
             // SAFETY: the caller's promise.
-            let judgement = edge::kept(|| judge(&subject(unsafe { arrays::refused(call, &world) }))).flatten();
+            let judgement = edge::caught(|| judge(&subject(unsafe { arrays::refused(call, &world) }))).flatten();
             // It was forwarded: the vendor itself has refused it.
             judgement.map(|judgement| Judgement { refusal: None, ..judgement })
         }

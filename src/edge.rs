@@ -12,6 +12,11 @@ unsafe extern "C-unwind" {
 }
 const CANCEL_DISABLE: c_int = 1;
 
+/// Runs work of ours that touches nothing of the thread's; a panic is `None`. A handler may jump out of it.
+pub fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
 /// Runs a cold path of ours: errno is afterwards what it was, a panic is `None`, and the thread is
 /// not cancelled in it (our file operations are no cancellation points of the host's, and a
 /// cancellation cannot pass a `catch_unwind`).
@@ -93,7 +98,7 @@ pub struct Patience {
 
 /// After so many attempts, and so many milliseconds, the next one counts.
 const PATIENCE: u32 = 16;
-const PATIENCE_MS: u32 = 1000;
+const PATIENCE_MS: u32 = 100;
 
 impl Patience {
     /// Not tried yet.

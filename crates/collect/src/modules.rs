@@ -1,7 +1,8 @@
 //! Which module of a process an address lies in, so that a call site means the same in every run.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// The files that are mapped into a process.
@@ -9,6 +10,27 @@ use std::path::Path;
 pub struct Modules {
     /// By first address: the end, and the path.
     spans: BTreeMap<u64, (u64, String)>,
+}
+
+/// So many are kept at most.
+const MOST: usize = 4096;
+
+/// One line of `/proc/PID/maps` that is about a file.
+struct Mapping<'a> {
+    start: u64,
+    end: u64,
+    is_code: bool,
+    path: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (range, rest) = line.split_once(' ')?;
+        let path = rest.get(rest.find('/')?..)?;
+        let (start, end) = range.split_once('-')?;
+        let number = |digits| u64::from_str_radix(digits, 16).ok();
+        Some(Self { start: number(start)?, end: number(end)?, is_code: rest.get(2..3) == Some("x"), path })
+    }
 }
 
 /// An address as others can find it again.
@@ -29,22 +51,30 @@ impl std::fmt::Display for Site {
 impl Modules {
     /// The modules of a running process, as `/proc` tells them; `self` is this one.
     pub fn of(process: &str) -> Self {
-        fs::read_to_string(format!("/proc/{process}/maps")).map(|maps| Self::parse(&maps)).unwrap_or_default()
+        let maps = File::open(format!("/proc/{process}/maps"));
+        maps.map(|maps| Self::read(BufReader::new(maps))).unwrap_or_default()
     }
 
-    fn parse(maps: &str) -> Self {
+    /// Line by line: a program may have mapped any number of files. Those that hold no code are none of ours.
+    fn read(mut maps: impl BufRead) -> Self {
         let mut spans: BTreeMap<u64, (u64, String)> = BTreeMap::new();
-        for line in maps.lines() {
-            let Some((range, rest)) = line.split_once(' ') else { continue };
-            let Some(at) = rest.find('/') else { continue };
-            let path = &rest[at..];
-            let mut ends = range.split('-').map(|end| u64::from_str_radix(end, 16));
-            let (Some(Ok(start)), Some(Ok(end))) = (ends.next(), ends.next()) else { continue };
-            // The mappings of one file follow each other: one module.
-            match spans.last_entry() {
-                Some(mut last) if last.get().1 == path => last.get_mut().0 = end,
-                _ => _ = spans.insert(start, (end, path.to_owned())),
+        let mut line = String::new();
+        // The file that the last mapping was of, and where its first one begins.
+        let (mut file, mut first) = (String::new(), 0);
+        while spans.len() < MOST && maps.read_line(&mut line).is_ok_and(|length| length > 0) {
+            if let Some(Mapping { start, end, is_code, path }) = Mapping::parse(line.trim_end()) {
+                if path != file {
+                    file.clear();
+                    file.push_str(path);
+                    first = start;
+                }
+                if is_code || spans.contains_key(&first) {
+                    spans.insert(first, (end, path.to_owned()));
+                }
+            } else {
+                file.clear();
             }
+            line.clear();
         }
         Self { spans }
     }
@@ -98,23 +128,24 @@ mod tests {
 55d0c0a02000-55d0c0a08000 r-xp 00002000 08:01 11  /opt/a program/host
 7f0000000000-7f0000100000 rw-p 00000000 00:00 0
 7f0000200000-7f0000300000 r-xp 00000000 08:01 12  /lib/libx.so
+7f0000400000-7f0000500000 r--p 00000000 08:01 13  /some/data
 7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0   [stack]
 ";
 
     #[test]
     fn an_address_is_named_by_its_module_and_the_distance_from_its_begin() {
-        let modules = Modules::parse(MAPS);
+        let modules = Modules::read(MAPS.as_bytes());
         let site = |address| modules.site(address).map(|site| site.to_string());
         assert_eq!(site(0x55d0_c0a0_2010).as_deref(), Some("host+0x2010"));
         assert_eq!(site(0x7f00_0020_0000).as_deref(), Some("libx.so+0x0"));
-        for nowhere in [0, 0x55d0_c0a0_8000, 0x7f00_0000_0010, 0x7ffc_0000_0000, u64::MAX] {
+        for nowhere in [0, 0x55d0_c0a0_8000, 0x7f00_0000_0010, 0x7f00_0040_0000, 0x7ffc_0000_0000, u64::MAX] {
             assert_eq!(site(nowhere), None, "{nowhere:#x}");
         }
     }
 
     #[test]
     fn modules_are_read_back_as_they_were_written_and_cut_ones_as_far_as_they_go() {
-        let modules = Modules::parse(MAPS);
+        let modules = Modules::read(MAPS.as_bytes());
         let bytes = modules.to_bytes();
         assert_eq!(Modules::from_bytes(&bytes), modules);
         let cut = Modules::from_bytes(&bytes[..bytes.len() - 1]);
