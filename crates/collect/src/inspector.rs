@@ -15,7 +15,7 @@ use aclshim_trace::clock::{monotonic_ns, realtime_ns};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{Call, Entry, REFUSED};
 use aclshim_trace::slot::{Head, Layout, Words};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many failures of a function with a code at a call site, and so much drift, are told one by one.
 const MOST: u64 = 10;
@@ -31,14 +31,14 @@ pub(crate) struct Inspector {
     looked: u64,
     has_new_modules: bool,
     /// Call sites that were looked up.
-    sites: HashSet<u64>,
+    sites: BTreeSet<u64>,
     /// How often each function failed with each code at each call site.
-    failures: HashMap<(Function, i32, u64), u64>,
-    drifts: HashMap<(Function, i32, i32), u64>,
+    failures: BTreeMap<(Function, i32, u64), u64>,
+    drifts: BTreeMap<(Function, i32, i32), u64>,
     /// By ring: a call of a function that this product or release does not have, until it is known what the program does next.
-    probes: HashMap<u32, (Function, u64, Call)>,
+    probes: BTreeMap<u32, (Function, u64, Call)>,
     /// Functions and call sites whose probes were told.
-    probed: HashSet<(Function, u64)>,
+    probed: BTreeSet<(Function, u64)>,
     is_product_said: bool,
 }
 
@@ -78,11 +78,11 @@ impl Inspector {
             process,
             looked: 0,
             has_new_modules: false,
-            sites: HashSet::new(),
-            failures: HashMap::new(),
-            drifts: HashMap::new(),
-            probes: HashMap::new(),
-            probed: HashSet::new(),
+            sites: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            drifts: BTreeMap::new(),
+            probes: BTreeMap::new(),
+            probed: BTreeSet::new(),
             is_product_said: false,
         }
     }

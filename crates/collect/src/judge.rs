@@ -17,7 +17,7 @@ use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES, REFUSED};
 use aclshim_trace::slot::{Head, Layout, Words};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
@@ -35,9 +35,9 @@ pub struct Judge {
     nonsense: Vec<String>,
     modules: Modules,
     /// How often each rule was broken at each call site, here or on which of the other products.
-    seen: HashMap<(u8, Option<usize>, u64), u64>,
+    seen: BTreeMap<(u8, Option<usize>, u64), u64>,
     /// By ring: the last calls, the newest first; one that is held has not been judged yet.
-    held: HashMap<u32, VecDeque<Held>>,
+    held: BTreeMap<u32, VecDeque<Held>>,
     totals: BTreeMap<String, Total>,
 }
 
@@ -149,8 +149,8 @@ impl Judge {
             mute,
             nonsense,
             modules: Modules::default(),
-            seen: HashMap::new(),
-            held: HashMap::new(),
+            seen: BTreeMap::new(),
+            held: BTreeMap::new(),
             totals: BTreeMap::new(),
         };
         judge.learn(origin);

@@ -34,7 +34,7 @@ impl<'a> Mapping<'a> {
 }
 
 /// An address as others can find it again.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
     /// The module's file name.
     pub module: String,

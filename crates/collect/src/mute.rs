@@ -3,7 +3,7 @@
 use crate::modules::Site;
 use aclshim_facts::Function;
 use aclshim_facts::rule::Rule;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fs;
 
 /// What is not told.
@@ -11,7 +11,7 @@ use std::fs;
 pub struct Mute {
     patterns: Vec<Pattern>,
     /// As the lines of a baseline: rule, function and call site.
-    known: HashSet<String>,
+    known: BTreeSet<String>,
 }
 
 /// `RULE`, `RULE@MODULE` or `RULE@MODULE+0xOFFSET`.

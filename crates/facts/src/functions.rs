@@ -150,7 +150,7 @@ macro_rules! rows {
     ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr;)*) => {
         /// The functions of the table, by number: an index into [`FUNCTIONS`].
         #[allow(non_camel_case_types)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Function { $(#[doc = $doc] $name),* }
 
