@@ -170,7 +170,7 @@ macro_rules! entries {
                             None => unsafe { real($($arg),*) },
                         };
                         let now = frame.now();
-                        if code == ACL_SUCCESS && identity::is_wanted().is_some() {
+                        if code == ACL_SUCCESS && identity::is_wanted() {
                             identity::accepted(&call, caller);
                         }
                         // SAFETY: it has just returned, or was refused in the vendor's place.

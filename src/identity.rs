@@ -106,6 +106,8 @@ struct Said {
     cann: UnsafeCell<Text<64>>,
     form: AtomicU32,
     patience: Patience,
+    /// How often a call was sent on the longer way.
+    sought: AtomicU32,
 }
 
 // SAFETY: the texts are written by the one thread that has made the state BUSY, and read when it is KNOWN.
@@ -121,11 +123,18 @@ static SAID: Said = Said {
     cann: UnsafeCell::new(Text::new()),
     form: AtomicU32::new(0),
     patience: Patience::new(),
+    sought: AtomicU32::new(0),
 };
 
-/// Whether the real library is still to be asked who it is, and after how many calls that should be tried.
-pub fn is_wanted() -> Option<u64> {
-    (SAID.state.load(Ordering::Relaxed) == NEW).then(|| SAID.patience.calls())
+/// Whether the real library is still to be asked who it is.
+pub fn is_wanted() -> bool {
+    SAID.state.load(Ordering::Relaxed) == NEW
+}
+
+/// After how many calls of a thread the next one should look whether it can ask, if nobody has. It does so on a longer way
+/// than others: where no call succeeds, fewer and fewer do.
+pub fn seek() -> Option<u64> {
+    is_wanted().then(|| 1 << SAID.sought.fetch_add(1, Ordering::Relaxed).min(10))
 }
 
 /// The vendor has accepted a call from `caller`: after the first one that moved anything, the library can say who it is.
@@ -147,7 +156,7 @@ pub fn accepted(call: &Call, caller: usize) {
     edge::undisturbed(|| {
         let take = || SAID.state.compare_exchange(NEW, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // A handler may have interrupted the library itself.
-        if SAID.state.load(Ordering::Relaxed) == NEW && !SAID.patience.is_to_wait() && take() {
+        if is_wanted() && !SAID.patience.is_to_wait() && take() {
             vendor::ask(|answer| match answer {
                 // SAFETY: we have the texts.
                 Answer::Product(text) => _ = unsafe { &mut *SAID.product.get() }.push(text.to_bytes()),

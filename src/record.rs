@@ -357,7 +357,7 @@ fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
 /// start `is_put_off`, or the library is to be asked who it is.
 fn come_back(place: &Place, is_put_off: bool) {
     let drain = is_put_off.then(drain::calls).flatten();
-    let Some(calls) = drain.into_iter().chain(identity::is_wanted()).min() else { return };
+    let Some(calls) = drain.into_iter().chain(identity::seek()).min() else { return };
     let soon = place.next.load(Ordering::Relaxed) + (calls - 1);
     if soon < place.limit.load(Ordering::Relaxed) {
         place.limit.store(soon, Ordering::Relaxed);

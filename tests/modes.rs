@@ -46,9 +46,10 @@ fn flight_keeps_the_newest_records_and_says_how_many_slots_were_overwritten() {
         };
         let output = same(hammer(), run).ok();
         let found = balanced_in_flight_mode(&output);
-        // The thread's own note, and every call; the first one comes the long way, which takes two.
+        // The thread's own note, and every call; the first one comes the long way, which takes two, and so may a few more
+        // until one has succeeded.
         let claimed = 2 + (0..CALLS).map(slots_of).sum::<u64>();
-        assert_eq!(found.overwritten + found.slots, claimed, "{drain}: {found:?}");
+        assert!((claimed..claimed + 12).contains(&(found.overwritten + found.slots)), "{claimed} {drain}: {found:?}");
         assert_eq!(found.not_recorded, 0);
         if drain == "off" {
             assert!((1020..=1024).contains(&found.slots), "the ring is full of the newest: {found:?}");
@@ -111,6 +112,13 @@ fn a_ring_that_passes_from_thread_to_thread_gives_each_its_own_records() {
         assert_eq!(found.open, 0);
         done(output);
     }
+}
+
+#[test]
+fn every_living_thread_has_a_ring_however_many_there_are() {
+    let output = same(hammer(), |run: Run| run.arg("60").arg("40")).ok();
+    assert_eq!(balanced(&output).not_recorded, 0);
+    done(output);
 }
 
 #[test]
