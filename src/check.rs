@@ -5,6 +5,7 @@
 //! look at: a call that breaks no rule pays nothing for them.
 
 use crate::look::{self, Look};
+use crate::record::Frame;
 use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
 use crate::{arrays, edge, log, stack, world};
 use aclshim_facts::Function;
@@ -79,32 +80,33 @@ pub fn is_strict() -> bool {
     IS_STRICT.load(Ordering::Relaxed)
 }
 
-/// What is known of a call before it is forwarded.
+/// What is known of a call before it is forwarded. It lies on the caller's stack while the vendor works.
 #[derive(Clone, Copy, Default)]
 pub struct Before {
     /// What the sizes of a batch add up to, if nothing is wrong with it.
     pub look: Option<Look>,
-    /// What is wrong with the call, if anything is and it was judged here.
-    pub judgement: Option<Judgement>,
+    /// Whether anything was found wrong.
+    is_wrong: bool,
+    refusal: Option<Refusal>,
 }
 
-/// Looks at a call that is about to be forwarded.
+/// Looks at a call that is about to be forwarded, and tells what is wrong with it in its record.
 ///
 /// # Safety
 /// The arguments are the caller's: what the vendor would read of its arrays may be read.
 #[inline(always)]
-pub unsafe fn before(function: Function, call: &Call) -> Before {
+pub unsafe fn before(function: Function, call: &Call, frame: &Frame) -> Before {
     let is_batch = matches!(call.form, Form::Batch(_));
     if !is_batch && !is_strict() {
         return Before::default();
     }
     // SAFETY: the caller's promise.
-    unsafe { look_closer(function, call) }
+    unsafe { look_closer(function, call, frame) }
 }
 
 /// Not for the caller's frame, which lies on the stack while the vendor works.
 #[inline(never)]
-unsafe fn look_closer(function: Function, call: &Call) -> Before {
+unsafe fn look_closer(function: Function, call: &Call, frame: &Frame) -> Before {
     let world = world::of(call);
     let is_on_stream = call.stream.is_some_and(|stream| !stream.is_null());
     let look = match &call.form {
@@ -116,14 +118,16 @@ unsafe fn look_closer(function: Function, call: &Call) -> Before {
     let subject = Subject { function, call: *call, arrays: Arrays::default(), world };
     let is_quiet = IS_ALIGNMENT_QUIET.load(Ordering::Relaxed) && is_sound(&subject) || is_plain(&subject);
     if look.is_some() || is_quiet {
-        return Before { look, judgement: None };
+        return Before { look, ..Before::default() };
     }
     let judgement = edge::caught(|| {
         // SAFETY: the caller's promise.
         let arrays = unsafe { arrays::before(call, &world) };
-        judge(&Subject { function, call: *call, arrays, world })
+        judge(&Subject { arrays, ..subject })
     });
-    Before { look, judgement: judgement.flatten() }
+    let judgement = judgement.flatten();
+    judgement.inspect(|judgement| frame.tell(judgement));
+    Before { look, is_wrong: judgement.is_some(), refusal: judgement.and_then(|judgement| judgement.refusal) }
 }
 
 /// What there is to say of a batch once the vendor has answered, and could not be said before.
@@ -135,7 +139,7 @@ unsafe fn look_closer(function: Function, call: &Call) -> Before {
 pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclError) -> Option<Judgement> {
     let Form::Batch(batch) = &call.form else { return None };
     let subject = |arrays| Subject { function, call: *call, arrays, world: world::of(call) };
-    match (code, &before.judgement) {
+    match (code, before.is_wrong) {
         (ACL_SUCCESS, _) if before.look.is_some() => {
             // SAFETY: it has copied something, and so has read them.
             let subject = subject(unsafe { arrays::accepted(batch) });
@@ -152,7 +156,7 @@ pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclE
             }
             Some(judgement).filter(|judgement| judgement.bits != 0)
         }
-        (ACL_ERROR_RT_PARAM_INVALID, None) => {
+        (ACL_ERROR_RT_PARAM_INVALID, false) => {
             let world = world::of(call);
             // SAFETY: the caller's promise.
             let judgement = edge::caught(|| judge(&subject(unsafe { arrays::refused(call, &world) }))).flatten();
@@ -281,12 +285,14 @@ impl Judgement {
     pub fn extent(&self) -> u64 {
         Extent::new(0, if self.refusal.is_some() { REFUSED } else { 0 }, 0).0
     }
+}
 
+impl Before {
     /// What to return in the vendor's place, if the call is refused; what the vendor would have written to `failIndex`
     /// stands there then. A rule that is to end the program does so here.
     ///
     /// # Safety
-    /// The judgement is of this call, whose arguments are the caller's.
+    /// It is of this call, whose arguments are the caller's.
     pub unsafe fn refuse(&self, function: Function, call: &Call) -> Option<aclError> {
         let Refusal { rule, action, code, fail_index } = self.refusal?;
         if action == Action::Abort {

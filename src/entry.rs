@@ -158,13 +158,9 @@ macro_rules! entries {
                         // Before anything of the caller's is read: a fault from here on has a name.
                         let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
                         // SAFETY: the arguments of a call that is about to be forwarded.
-                        let before = unsafe { check::before(Function::$name, &call) };
-                        if let Some(judgement) = &before.judgement {
-                            frame.tell(judgement);
-                        }
+                        let before = unsafe { check::before(Function::$name, &call, &frame) };
                         // SAFETY: as above.
-                        let refused = before.judgement.and_then(|it| unsafe { it.refuse(Function::$name, &call) });
-                        let code = match refused {
+                        let code = match unsafe { before.refuse(Function::$name, &call) } {
                             Some(code) => code,
                             // SAFETY: the caller's promise, passed on unchanged.
                             None => unsafe { real($($arg),*) },

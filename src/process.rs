@@ -8,7 +8,7 @@
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{drain, identity};
+use crate::{check, drain, identity};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
@@ -153,10 +153,7 @@ impl Process {
                 );
             }
         }
-        for setting in settings.nonsense.iter().flatten() {
-            log::nonsense(setting);
-        }
-        crate::check::policy(log::nonsense_rule);
+        say_nonsense();
     }
 
     /// A place for thread `me`: its own, that of a thread that is gone, or a new one.
@@ -266,4 +263,13 @@ pub fn say_missed() {
         let shown = core::str::from_utf8(subject.as_bytes()).unwrap_or_default();
         log::line(Event::NotRecorded, shown, format_args!("{missed} calls were forwarded and not recorded"));
     }
+}
+
+/// Says which settings make no sense.
+#[inline(never)] // as above
+fn say_nonsense() {
+    for setting in settings().nonsense.iter().flatten() {
+        log::nonsense(setting);
+    }
+    check::policy(log::nonsense_rule);
 }

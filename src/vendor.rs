@@ -75,25 +75,42 @@ pub enum Answer<'a> {
 /// `aclCANNPackageVersion`, which begins with the version as text.
 const PACKAGE_VERSION: usize = 512;
 
+/// The text that `aclsysGetVersionStr` writes.
+const VERSION_TEXT: usize = 128;
+
+/// What older releases have instead; out of line, because there may be little room on the stack.
+///
+/// # Safety
+/// `ask` is the vendor's `aclsysGetCANNVersion`.
+#[inline(never)]
+unsafe fn ask_package(ask: usize, told: &mut impl FnMut(Answer<'_>)) {
+    const CANN: i32 = 0;
+    // SAFETY: the caller's promise.
+    let ask: extern "C" fn(i32, *mut u8) -> i32 = unsafe { core::mem::transmute(ask) };
+    let mut text = [0u8; PACKAGE_VERSION + 1];
+    if ask(CANN, text.as_mut_ptr()) == 0
+        && let Ok(text) = CStr::from_bytes_until_nul(&text)
+    {
+        told(Answer::Version(text));
+    }
+}
+
 /// Asks the real library who it is. Not before it has copied something: it may not be ready to answer.
 pub fn ask(mut told: impl FnMut(Answer<'_>)) {
     let [product, mode, version, package] = ASKED.each_ref().map(|place| place.load(Ordering::Relaxed));
     // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
     // 128 bytes long, and the structure of the last one 512.
     unsafe {
-        let mut text = [0u8; PACKAGE_VERSION + 1];
-        let is_told = if version != 0 {
+        if version != 0 {
             let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = core::mem::transmute(version);
-            ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
+            let mut text = [0u8; VERSION_TEXT + 1];
+            if ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
+                && let Ok(text) = CStr::from_bytes_until_nul(&text)
+            {
+                told(Answer::Version(text));
+            }
         } else if package != 0 {
-            const CANN: i32 = 0;
-            let ask: extern "C" fn(i32, *mut u8) -> i32 = core::mem::transmute(package);
-            ask(CANN, text.as_mut_ptr()) == 0
-        } else {
-            false
-        };
-        if is_told && let Ok(text) = CStr::from_bytes_until_nul(&text) {
-            told(Answer::Version(text));
+            ask_package(package, &mut told);
         }
         if mode != 0 {
             let ask: extern "C" fn(*mut i32) -> i32 = core::mem::transmute(mode);
