@@ -2,11 +2,12 @@
 //!
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
+use crate::edge;
 use crate::edge::Patience;
+use crate::process::{self, Process};
 use crate::settings::settings;
 use crate::vendor::{self, Answer};
 use crate::world;
-use crate::{edge, process};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_trace::layout::{Header, NAME};
@@ -14,7 +15,7 @@ use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::fmt;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Writes text into a field and leaves a NUL behind it; what does not fit is cut off.
 struct Field<'a> {
@@ -179,22 +180,26 @@ fn spread() {
     world::tell_product(product.as_bytes());
     world::tell_cann(cann.as_bytes());
     world::tell_form(form);
-    if let Some(header) = process::process().and_then(|process| process.header()) {
-        header.form.store(form, Ordering::Relaxed);
-        // The product last: who sees it sees the rest.
-        publish(&header.cann, cann.as_array());
-        publish(&header.product, product.as_array());
+    let header = process::process().map_or(core::ptr::null_mut(), Process::header_pointer);
+    if !header.is_null() {
+        // SAFETY: a mapping that stays, and may be written; no reference to it is at hand here.
+        unsafe {
+            (*header).form.store(form, Ordering::Relaxed);
+            // The product last: who sees it sees the rest.
+            publish((&raw mut (*header).cann).cast(), cann.as_array());
+            publish((&raw mut (*header).product).cast(), product.as_array());
+        }
     }
 }
 
 /// Writes a text into a field of a header that others can see already; its first byte last, and so all of it or nothing.
-fn publish<const N: usize>(field: &[u8; N], text: &[u8; N]) {
-    let place = field.as_ptr().cast_mut();
-    // SAFETY: a field of a mapping that may be written, and not through a reference that anybody holds while it changes;
-    // the first byte as an atomic one.
-    unsafe {
-        core::ptr::copy_nonoverlapping(text.as_ptr().add(1), place.add(1), N - 1);
-        core::sync::atomic::AtomicU8::from_ptr(place).store(text[0], Ordering::Release);
+///
+/// # Safety
+/// The field may be written, and is as long as the text.
+unsafe fn publish<const N: usize>(field: *mut u8, text: &[u8; N]) {
+    for (at, byte) in text.iter().enumerate().skip(1).chain(text.iter().enumerate().take(1)) {
+        // SAFETY: the caller's promise. Byte by byte as atomic ones: whoever reads it meanwhile sees a part.
+        unsafe { AtomicU8::from_ptr(field.add(at)) }.store(*byte, Ordering::Release);
     }
 }
 
