@@ -75,7 +75,7 @@ pub fn pause(ns: i64) {
 
 /// Whether this thread may have been interrupted by a signal: one is held back that somebody handles.
 /// What was interrupted may have a lock, the allocator's or the vendor's. Only within [`undisturbed`].
-fn may_be_in_a_handler() -> bool {
+pub fn may_be_in_a_handler() -> bool {
     let Some(held_back) = held_back() else { return true };
     // SAFETY: asks about signals; all zero is a valid value, which the system fills.
     let is_handled = |signal: &libc::c_int| unsafe {
@@ -98,14 +98,9 @@ pub struct Patience {
 
 /// After so many attempts, and so many milliseconds, the next one counts.
 const PATIENCE: u32 = 16;
-const PATIENCE_MS: u32 = 100;
+const PATIENCE_MS: u32 = 1000;
 
 impl Patience {
-    /// Not tried yet.
-    pub const fn new() -> Self {
-        Self { attempts: AtomicU32::new(0), since: AtomicU32::new(0) }
-    }
-
     /// Whether an attempt is put off once more. Only within [`undisturbed`].
     pub fn is_to_wait(&self) -> bool {
         if !may_be_in_a_handler() {

@@ -3,7 +3,6 @@
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
 use crate::edge;
-use crate::edge::Patience;
 use crate::process::{self, Process};
 use crate::settings::settings;
 use crate::vendor::{self, Answer};
@@ -102,34 +101,37 @@ fn about_library(header: &mut Header) {
 
 /// What the real library has said of itself, for the headers of this process and of its fork children.
 struct Said {
+    /// `NEW`, `KNOWN`, or the process that is just asking: not this one, if it was forked meanwhile.
     state: AtomicU32,
     product: UnsafeCell<Text<64>>,
     cann: UnsafeCell<Text<64>>,
     form: AtomicU32,
-    patience: Patience,
     /// How often a call was sent on the longer way.
     sought: AtomicU32,
 }
 
-// SAFETY: the texts are written by the one thread that has made the state BUSY, and read when it is KNOWN.
+// SAFETY: the texts are written by the one thread that has made the state its process, and read when it is KNOWN.
 unsafe impl Sync for Said {}
 
 const NEW: u32 = 0;
-const BUSY: u32 = 1;
-const KNOWN: u32 = 2;
+const KNOWN: u32 = u32::MAX;
 
 static SAID: Said = Said {
     state: AtomicU32::new(NEW),
     product: UnsafeCell::new(Text::new()),
     cann: UnsafeCell::new(Text::new()),
     form: AtomicU32::new(0),
-    patience: Patience::new(),
     sought: AtomicU32::new(0),
 };
 
 /// Whether the real library is still to be asked who it is.
 pub fn is_wanted() -> bool {
-    SAID.state.load(Ordering::Relaxed) == NEW
+    match SAID.state.load(Ordering::Relaxed) {
+        NEW => true,
+        KNOWN => false,
+        // SAFETY: asks for our own number.
+        asking => asking != unsafe { libc::getpid() } as u32,
+    }
 }
 
 /// After how many calls of a thread the next one should look whether it can ask, if nobody has. It does so on a longer way
@@ -155,9 +157,11 @@ pub fn accepted(call: &Call, caller: usize) {
         return;
     }
     edge::undisturbed(|| {
-        let take = || SAID.state.compare_exchange(NEW, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // A handler may have interrupted the library itself.
-        if is_wanted() && !SAID.patience.is_to_wait() && take() {
+        // SAFETY: asks for our own number.
+        let (state, me) = (SAID.state.load(Ordering::Relaxed), unsafe { libc::getpid() } as u32);
+        let take = || SAID.state.compare_exchange(state, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        // A handler may have interrupted the library itself: then nobody asks.
+        if is_wanted() && !edge::may_be_in_a_handler() && take() {
             vendor::ask(|answer| match answer {
                 // SAFETY: we have the texts.
                 Answer::Product(text) => _ = unsafe { &mut *SAID.product.get() }.push(text.to_bytes()),

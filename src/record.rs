@@ -174,7 +174,10 @@ impl Frame {
         let place = unsafe { self.place.as_ref() }.filter(|place| place.is_open())?;
         // SAFETY: slots stay mapped.
         let is_shown = unsafe { (*self.slot).head() == self.head };
-        is_shown.then(|| (place, self.head.number(place.next.load(Ordering::Relaxed))))
+        let number = self.head.number(place.next.load(Ordering::Relaxed));
+        // In the child of a handler that has forked and copied, the place is open again, on another ring.
+        let is_here = ptr::eq(place.slots().at(number), self.slot);
+        (is_shown && is_here).then_some((place, number))
     }
 
     /// Tells what was found wrong with a call that began as [`long`](Self::long): in its record, and in notes behind it.

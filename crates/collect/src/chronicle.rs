@@ -11,6 +11,7 @@ use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
 use crate::shape::Shape;
+use crate::stderr::Stderr;
 use aclshim_facts::Function;
 use aclshim_trace::clock::{Calibration, realtime_ns};
 use aclshim_trace::layout::Header;
@@ -70,6 +71,11 @@ impl Chronicle {
             settings: &origin.settings,
         };
         self.log.line(realtime_ns(), &line).is_ok()
+    }
+
+    /// What also goes to standard error.
+    pub fn speak(&mut self, stderr: Stderr) {
+        self.inspector.speak(stderr);
     }
 
     /// Takes over what the process has found out of itself by now.

@@ -79,11 +79,7 @@ impl Drain {
             2 => Calls::Off,
             _ => Calls::Trace,
         };
-        let stderr = match drain {
-            "inside" => Stderr::asked(&origin.settings),
-            _ => Stderr::Off,
-        };
-        let inspector = Inspector::new(&origin, process_of(&origin, drain), stderr);
+        let inspector = Inspector::new(&origin, process_of(&origin, drain));
         Self {
             is_of_this_boot: origin.is_of_this_boot(),
             calls,
@@ -98,6 +94,11 @@ impl Drain {
             told: Losses::default(),
             origin,
         }
+    }
+
+    /// What also goes to the standard error of the process that it runs in.
+    pub fn speak(&mut self, stderr: Stderr) {
+        self.chronicle.speak(stderr);
     }
 
     /// Whose drain it is.

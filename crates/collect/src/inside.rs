@@ -43,7 +43,8 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     // Shared with the host, a descriptor could be closed by it, and its number be the host's own file a moment later.
     // Nothing may be opened before that, not even for a moment.
     let settings = header.settings.split(|&byte| byte == 0).next().unwrap_or_default();
-    let kept = (Stderr::asked(&String::from_utf8_lossy(settings)) != Stderr::Off).then_some(libc::STDERR_FILENO);
+    let stderr = Stderr::asked(&String::from_utf8_lossy(settings));
+    let kept = (stderr != Stderr::Off).then_some(libc::STDERR_FILENO);
     own_descriptors(kept).ok_or("it gets no descriptors of its own (close_range, unshare)")?;
     let host_threads = HostThreads::new().ok_or("without /proc nobody can tell when it has to end")?;
     crate::install();
@@ -57,6 +58,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     };
     let ring = |number| host.ring(number);
     let mut drain = Drain::new(header, "inside");
+    drain.speak(stderr);
     let mut adoption = Adoption::new(path, header);
     let (mut answered, mut nap) = (0, NAPS_NS[0]);
     let mut looked = 0;

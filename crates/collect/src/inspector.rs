@@ -71,10 +71,10 @@ pub(crate) struct Said<'a> {
 
 impl Inspector {
     /// For the process that a header describes; `process` is how `/proc` names it.
-    pub fn new(origin: &Origin, process: Option<String>, stderr: Stderr) -> Self {
+    pub fn new(origin: &Origin, process: Option<String>) -> Self {
         Self {
             judge: Judge::new(origin),
-            stderr,
+            stderr: Stderr::Off,
             process,
             looked: 0,
             has_new_modules: false,
@@ -85,6 +85,11 @@ impl Inspector {
             probed: BTreeSet::new(),
             is_product_said: false,
         }
+    }
+
+    /// What also goes to standard error.
+    pub fn speak(&mut self, stderr: Stderr) {
+        self.stderr = stderr;
     }
 
     /// Takes over what the process has found out of its product by now.
@@ -294,11 +299,8 @@ impl Inspector {
             return false;
         }
         self.looked = now;
-        let modules = Modules::of(process);
-        if !modules.is_empty() {
-            self.judge.modules().learn(modules);
-            self.has_new_modules = true;
-        }
-        self.judge.modules().site(site).is_some()
+        self.has_new_modules |= self.judge.modules().learn(Modules::of(process));
+        // If it is not there now it lies in no file: code that was made at run time.
+        true
     }
 }

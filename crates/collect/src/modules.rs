@@ -108,14 +108,11 @@ impl Modules {
         Self { spans }
     }
 
-    /// Adds what another list knows, which is newer.
-    pub fn learn(&mut self, other: Self) {
+    /// Adds what another list knows, which is newer; whether that is anything.
+    pub fn learn(&mut self, other: Self) -> bool {
+        let is_new = other.spans.iter().any(|(start, span)| self.spans.get(start) != Some(span));
         self.spans.extend(other.spans);
-    }
-
-    /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        is_new
     }
 }
 

@@ -15,8 +15,12 @@ pub enum Stderr {
 }
 
 impl Stderr {
-    /// As much as the process has asked for.
+    /// As much as the process has asked for, if it has a standard error.
     pub fn asked(settings: &str) -> Self {
+        // SAFETY: asks about a number.
+        if unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_GETFD) } < 0 {
+            return Self::Off;
+        }
         match setting(settings, &STDERR) {
             "findings" => Self::Findings,
             "all" => Self::All,

@@ -231,7 +231,7 @@ pub static STDERR: Setting = Setting {
     variable: "ACLSHIM_STDERR",
     value: Value::Choice(&["off", "findings", "all"]),
     sentence: "what is also written to the program's standard error as text: off nothing, findings what breaks a rule, all \
-               failed calls and losses too",
+               failed calls too; the descriptor is then kept open",
 };
 
 /// All settings.
