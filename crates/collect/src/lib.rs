@@ -14,6 +14,7 @@
 //! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment`] |
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
 //! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
+//! | [`judge`], `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
 //! | [`account`], [`survey`] | what records add up to, and reading them back from a directory |
 
 pub mod account;
