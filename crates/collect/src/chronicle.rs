@@ -20,8 +20,12 @@ use aclshim_trace::reader::{Ring, Run};
 use aclshim_trace::record::{Call, Entry, INJECTED, decode};
 use aclshim_trace::segment::Head;
 use aclshim_trace::slot::{self, Words};
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
+
+/// So many calls that have not ended are remembered.
+const OPEN: usize = 256;
 
 /// What was lost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(crate) struct Chronicle {
     functions: Vec<Option<Function>>,
     /// The thread that writes to each ring, as far as its records have been read.
     threads: Vec<u32>,
+    /// Calls that have not ended: the drain went past them, and their ends come later, or never.
+    open: BTreeMap<(u32, u64), (Function, Call)>,
     /// Whether it tells of every call, not only of those that failed.
     tells_all: bool,
     /// How many calls the sums were of when they were last told.
@@ -54,6 +60,7 @@ impl Chronicle {
             inspector,
             functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
             threads: Vec::new(),
+            open: BTreeMap::new(),
             tells_all,
             told: 0,
         }
@@ -175,7 +182,12 @@ impl Chronicle {
                 let _ = self.log.line(realtime_ns(), &line);
             }
             (entry @ (Entry::Finding { .. } | Entry::Stack { .. }), _) => self.look(ring, Looked::Note(&entry), clock),
-            (Entry::Call(_), None) | (Entry::End { .. }, _) => {}
+            (Entry::End { of, end }, _) => {
+                if let Some((function, call)) = self.open.remove(&(ring, of)) {
+                    self.tell(ring, &Call { end: Some(end), ..call }, function, clock);
+                }
+            }
+            (Entry::Call(_), None) => {}
         }
     }
 
@@ -186,13 +198,25 @@ impl Chronicle {
     }
 
     fn call(&mut self, ring: u32, call: &Call, function: Function, clock: Option<&Calibration>) {
-        let code = call.end.map_or(0, |end| end.code);
-        let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
-        let said = Said { time_ns, thread: self.threads[ring as usize].into(), function, call };
         self.look(ring, Looked::Call(function, call), clock);
+        if call.end.is_none() {
+            // One that was left by a jump never ends: the oldest are forgotten.
+            if self.open.len() >= OPEN {
+                self.open.pop_first();
+            }
+            self.open.insert((ring, call.number), (function, call.clone()));
+        }
+        self.tell(ring, call, function, clock);
+    }
+
+    /// Tells of a call that has failed, or of any where all are asked for.
+    fn tell(&mut self, ring: u32, call: &Call, function: Function, clock: Option<&Calibration>) {
+        let code = call.end.map_or(0, |end| end.code);
         if code == 0 && !self.tells_all {
             return;
         }
+        let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
+        let said = Said { time_ns, thread: self.threads[ring as usize].into(), function, call };
         let Shape { direction, bytes, dst_max, dst, src, stream } = Shape::of(function, call);
         let line = lines::Call {
             function: function.row().name,

@@ -184,6 +184,16 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
     assert_eq!(theirs(&[segment]), all);
     assert_eq!(theirs(&[&ring_file]), [] as [Value; 0]);
 
+    // A call that the drain went past, and that failed later, is told of like others.
+    let log = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+    let log = log.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    let lines: Vec<Value> = log
+        .flat_map(|path| fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect::<Vec<_>>())
+        .map(|line| serde_json::from_str(&line).unwrap())
+        .collect();
+    let late = lines.iter().filter(|line| line["event"] == "failed_call" && line["code"] == -8).count();
+    assert_eq!(late, 2, "one on each ring: {lines:?}");
+
     // Written, and not given back before the drain ended; and something new.
     writers[0].control.drained.store(0, Ordering::Release);
     writers[1].put(&[(Head::in_flight(0, Layout::Linear, 0, 2).ended(), [1800, 0, 1, 2, 3, 4, 5])]);
