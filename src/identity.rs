@@ -108,6 +108,8 @@ struct Said {
     form: AtomicU32,
     /// How often a call was sent on the longer way.
     sought: AtomicU32,
+    /// How many calls might have asked.
+    tried: AtomicU32,
 }
 
 // SAFETY: the texts are written by the one thread that has made the state its process, and read when it is KNOWN.
@@ -122,6 +124,7 @@ static SAID: Said = Said {
     cann: UnsafeCell::new(Text::new()),
     form: AtomicU32::new(0),
     sought: AtomicU32::new(0),
+    tried: AtomicU32::new(0),
 };
 
 /// Whether the real library is still to be asked who it is.
@@ -154,6 +157,11 @@ pub fn accepted(call: &Call, caller: usize) {
     };
     // Inside a function of the library's own that may have its lock nothing can be asked.
     if !moves || vendor::calls_from(caller) {
+        return;
+    }
+    // Where none may ask, because each might be in a handler, fewer and fewer look: a look takes system calls.
+    let nth = SAID.tried.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    if !nth.is_power_of_two() && !nth.is_multiple_of(1024) {
         return;
     }
     edge::undisturbed(|| {
