@@ -98,7 +98,7 @@ impl Stat {
     fn add(&mut self, process: &Process) {
         self.processes += 1;
         self.not_recorded += process.not_recorded;
-        self.overwritten += process.overwritten;
+        self.overwritten += process.overwritten();
         self.evicted += process.evicted;
         self.write_failures += process.write_failures;
         let [trace, ring] = process.slots;

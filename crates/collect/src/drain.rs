@@ -49,7 +49,6 @@ pub struct Drain {
     is_introduced: bool,
     minute: u64,
     second: u64,
-    overwritten: u64,
     /// What the trace tells of.
     told: Losses,
 }
@@ -90,7 +89,6 @@ impl Drain {
             has_begun: false,
             minute: monotonic_ns(),
             second: 0,
-            overwritten: 0,
             told: Losses::default(),
             origin,
         }
@@ -165,7 +163,6 @@ impl Drain {
 
     /// Says in the trace and in the log that slots were overwritten before they could be read.
     fn overwritten(&mut self, head: &Head, first: u64, slots: u64) {
-        self.overwritten += slots;
         if self.calls != Calls::Off {
             let _ = self.trace.append(&Head { kind: kind::LOSS, first, ..*head }, &slots.to_le_bytes());
         }
@@ -225,9 +222,12 @@ impl Drain {
     /// What was lost so far: calls that found no ring or a full one, and what was overwritten.
     fn losses<'a>(&self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>) -> Losses {
         let rings = header.rings.load(Ordering::Acquire) as usize;
-        let full = (0..rings).filter_map(ring).map(|ring| ring.control.not_recorded.load(Ordering::Relaxed));
-        let not_recorded = header.not_recorded.load(Ordering::Relaxed) + full.sum::<u64>();
-        Losses { not_recorded, overwritten: self.overwritten }
+        let mut losses = Losses { not_recorded: header.not_recorded.load(Ordering::Relaxed), overwritten: 0 };
+        for ring in (0..rings).filter_map(ring) {
+            losses.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
+            losses.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
+        }
+        losses
     }
 
     /// Writes down what was lost, so that it is known when the ring is gone.

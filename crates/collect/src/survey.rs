@@ -17,6 +17,7 @@ use aclshim_trace::slot::Words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -28,8 +29,10 @@ pub struct Process {
     pub account: Account,
     /// Calls that were forwarded and not recorded.
     pub not_recorded: u64,
-    /// Slots that were overwritten before anybody read them.
-    pub overwritten: u64,
+    /// Slots that were overwritten before they were given back, as is said.
+    said_overwritten: u64,
+    /// Of these, slots that the trace holds.
+    written_before: u64,
     /// Writes of the drain that failed.
     pub write_failures: u64,
     /// Calls whose records went with older segments.
@@ -43,6 +46,8 @@ pub struct Process {
     functions: Vec<Option<Function>>,
     /// Where each ring's trace ends.
     rings: BTreeMap<u32, u64>,
+    /// The last two blocks of each ring's trace.
+    blocks: BTreeMap<u32, [Range<u64>; 2]>,
     /// The thread that writes to each ring.
     threads: BTreeMap<u32, u32>,
 }
@@ -75,13 +80,15 @@ impl Process {
             origin,
             account: Account::default(),
             not_recorded: 0,
-            overwritten: 0,
+            said_overwritten: 0,
+            written_before: 0,
             write_failures: 0,
             evicted: 0,
             slots: [0; 2],
             findings: Vec::new(),
             judge,
             rings: BTreeMap::new(),
+            blocks: BTreeMap::new(),
             threads: BTreeMap::new(),
         }
     }
@@ -90,6 +97,26 @@ impl Process {
     pub fn functions(&self) -> impl Iterator<Item = (&str, &Sums)> {
         let sums = self.account.functions().iter().enumerate();
         sums.filter_map(|(number, sums)| Some((self.origin.functions.get(number)?.as_str(), sums)))
+    }
+
+    /// Slots that were overwritten before anybody read them.
+    pub fn overwritten(&self) -> u64 {
+        self.said_overwritten.saturating_sub(self.written_before)
+    }
+
+    /// Takes note of a block that the trace holds.
+    fn block(&mut self, ring: u32, first: u64, slots: usize) {
+        let last = self.blocks.entry(ring).or_insert([0..0, 0..0]);
+        last.swap(0, 1);
+        last[1] = first..first + slots as u64;
+    }
+
+    /// Slots that are said to be overwritten may be in the trace for all that, if its drain ended between writing a
+    /// block and giving it back.
+    fn lost(&mut self, ring: u32, first: u64, slots: u64) {
+        let lost = first..first.saturating_add(slots);
+        let common = |block: &Range<u64>| block.end.min(lost.end).saturating_sub(block.start.max(lost.start));
+        self.written_before += self.blocks.get(&ring).map_or(0, |blocks| blocks.iter().map(common).sum());
     }
 
     /// Adds consecutive slots of a ring, as far as they are new.
@@ -250,6 +277,11 @@ impl Survey {
                         process.threads.entry(head.ring).or_insert(head.thread);
                         let slots: Vec<Words> = block.slots().collect();
                         process.add(head.ring, head.first, &slots, From::Trace);
+                        process.block(head.ring, head.first, slots.len());
+                    } else if head.kind == kind::LOSS
+                        && let Some(slots) = block.payload.first_chunk()
+                    {
+                        process.lost(head.ring, head.first, u64::from_le_bytes(*slots));
                     } else if head.kind == kind::HEADER {
                         process.origin = origin_of(&block.payload).unwrap_or_else(|| process.origin.clone());
                         process.judge.learn(&process.origin);
@@ -259,7 +291,7 @@ impl Survey {
                         && let Some([not_recorded, overwritten]) = totals(&block.payload)
                     {
                         process.not_recorded = process.not_recorded.max(not_recorded);
-                        process.overwritten = process.overwritten.max(overwritten);
+                        process.said_overwritten = process.said_overwritten.max(overwritten);
                     }
                 }
                 Ok(None) => return Ok(()),
@@ -279,7 +311,10 @@ impl Survey {
             self.processes.entry(key(&snapshot.origin)).or_insert_with(|| Process::new(snapshot.origin.clone()));
         // The ring's own counts are newer than what the trace tells of them.
         process.not_recorded = process.not_recorded.max(snapshot.not_recorded);
-        process.overwritten = process.overwritten.max(snapshot.overwritten);
+        process.said_overwritten = process.said_overwritten.max(snapshot.overwritten);
+        for (ring, first, slots) in snapshot.lost {
+            process.lost(ring, first, slots);
+        }
         process.write_failures = snapshot.write_failures;
         process.judge.learn(&snapshot.origin);
         if snapshot.origin.is_of_this_boot() && !is_gone(&snapshot.origin) {
@@ -314,6 +349,8 @@ struct Snapshot {
     write_failures: u64,
     not_recorded: u64,
     overwritten: u64,
+    /// What was overwritten since: the ring, the first number, and how many.
+    lost: Vec<(u32, u64, u64)>,
     runs: Vec<(u32, u64, Vec<Words>)>,
 }
 
@@ -325,6 +362,7 @@ impl Snapshot {
             write_failures: file.header().write_failures.load(Ordering::Relaxed),
             not_recorded: file.header().not_recorded.load(Ordering::Relaxed),
             overwritten: 0,
+            lost: Vec::new(),
             runs: Vec::new(),
         };
         for number in 0..rings {
@@ -334,6 +372,7 @@ impl Snapshot {
             while from < end {
                 let run = ring.read(from, Reading::Look, usize::MAX);
                 snapshot.overwritten += run.overwritten;
+                snapshot.lost.push((number as u32, from, run.overwritten));
                 if run.next == from {
                     break;
                 }

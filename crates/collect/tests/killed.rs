@@ -4,13 +4,14 @@
 use aclshim_collect::adoption;
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
+use aclshim_collect::drain::Drain;
 use aclshim_collect::names::{Who, stem};
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::Survey;
 use aclshim_trace::file;
 use aclshim_trace::layout::{Header, Mode};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, RingFile};
+use aclshim_trace::reader::{self, Reading, RingFile};
 use aclshim_trace::ring;
 use aclshim_trace::segment::{Head, Preamble};
 use aclshim_trace::segment_reader::SegmentReader;
@@ -23,8 +24,8 @@ use std::time::{Duration, SystemTime};
 
 const CALLS: u64 = 5;
 
-/// The ring file of a process of another boot, which writes to `out` and has made so many calls.
-fn ring_file(folder: &Path, out: &Path) -> PathBuf {
+/// The ring file of a process of another boot, which writes to `out`; and its only ring.
+fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, ring::Place) {
     let (folder_bytes, out_bytes) = (folder.as_os_str().as_bytes(), out.as_os_str().as_bytes());
     let made = file::create(folder_bytes, 64, |header| {
         header.functions = 1;
@@ -37,15 +38,26 @@ fn ring_file(folder: &Path, out: &Path) -> PathBuf {
     let (control, slots) = made.add_ring(folder_bytes, 0).unwrap();
     control.owner.store(7, Ordering::Relaxed);
     let place = ring::Place::default();
-    place.open(control, slots, Mode::Audit, 0);
-    for _ in 0..CALLS {
+    place.open(control, slots, mode, 0);
+    made.header.rings.store(1, Ordering::Release);
+    (reader::files(folder).unwrap().remove(0), place)
+}
+
+/// Makes so many calls.
+fn call(place: &ring::Place, calls: u64) {
+    for _ in 0..calls {
         let number = place.claim(1).unwrap();
         let head = slot::Head::done(number, Layout::Linear, 0);
         // SAFETY: the place was opened.
         unsafe { place.slot(number) }.put(head, &[1000 + number, 7, 1, 2, 3, 64, 0]);
     }
-    made.header.rings.store(1, Ordering::Release);
-    reader::files(folder).unwrap().remove(0)
+}
+
+/// The ring file of a process that has made so many calls.
+fn ring_file(folder: &Path, out: &Path) -> PathBuf {
+    let (path, place) = ring_of(folder, out, Mode::Audit);
+    call(&place, CALLS);
+    path
 }
 
 /// Calls, slots in traces and in rings, and of how many files something is said.
@@ -74,6 +86,38 @@ fn what_another_boot_has_left_is_not_dated_by_the_ticks_of_this_one() {
     let trace = files.find(|path| path.extension() == Some("acltrace".as_ref())).unwrap();
     let blocks: Vec<_> = SegmentReader::open(File::open(trace).unwrap()).unwrap().map(Result::unwrap).collect();
     assert!(!blocks.is_empty() && blocks.iter().all(|block| block.head.ticks == 0));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_was_written_and_overwritten_before_it_was_given_back_is_not_lost() {
+    let folder = std::env::temp_dir().join(format!("aclshim-killed-{}-back", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let out = folder.join("out");
+    fs::create_dir_all(&out).unwrap();
+    let (path, place) = ring_of(&folder, &out, Mode::Flight);
+    let overwritten = |message: &str| {
+        let mut survey = Survey::default();
+        survey.read(&out, &[folder.clone()]).unwrap();
+        let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+        let calls = process.account.total().calls;
+        assert_eq!(calls + process.overwritten(), 150, "{message}: each call is there or is said to be lost");
+        process.overwritten()
+    };
+    call(&place, 100);
+    {
+        let mut file = RingFile::open_to_drain(&path).unwrap();
+        file.look_for_rings();
+        Drain::new(file.header(), "outside").pass(file.header(), |number| file.ring(number), Reading::Drain);
+        // As if it had been killed before it could give anything back.
+        let control = file.ring(0).unwrap().control;
+        assert_eq!(control.drained.swap(0, Ordering::Relaxed), 100);
+        assert_eq!(control.overwritten.swap(0, Ordering::Relaxed), 36);
+    }
+    call(&place, 50);
+    assert_eq!(overwritten("in the ring"), 36);
+    adoption::finish(RingFile::open_to_drain(&path).unwrap());
+    assert_eq!(overwritten("in the trace"), 36);
     fs::remove_dir_all(folder).unwrap();
 }
 

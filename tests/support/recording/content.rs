@@ -75,7 +75,7 @@ pub fn compare(left: &Left, truth: &Truth) -> Content {
     let mut content = Content {
         processes: 1,
         not_recorded: left.not_recorded,
-        overwritten: left.overwritten,
+        overwritten: left.overwritten - left.written_before,
         evicted: left.evicted,
         twice: left.twice,
         torn: left.torn,

@@ -41,8 +41,10 @@ pub struct Left {
     pub told: BTreeMap<u32, u64>,
     /// Calls that were not recorded, as is said.
     pub not_recorded: u64,
-    /// Slots that were overwritten, as is said.
+    /// Slots that were overwritten before they were given back, as is said.
     pub overwritten: u64,
+    /// Of these, slots that had been written to the trace.
+    pub written_before: u64,
     /// Slots that are in two traces, or in the trace and in the ring.
     pub twice: u64,
     /// Calls that went with older traces, as is said.
@@ -59,6 +61,7 @@ impl Left {
             told: BTreeMap::new(),
             not_recorded: 0,
             overwritten: 0,
+            written_before: 0,
             twice: 0,
             evicted: 0,
             torn: 0,
@@ -118,6 +121,10 @@ pub fn left(out: &Path, rings: &Path) -> Remains {
                     left.twice +=
                         add(pieces, Piece { first: block.head.first, slots: block.slots().collect(), thread });
                 }
+                kind::LOSS => {
+                    let pieces = left.rings.entry(block.head.ring).or_default();
+                    left.written_before += known(pieces, block.head.first, words[0]);
+                }
                 kind::TOTALS => {
                     left.not_recorded = left.not_recorded.max(words[0]);
                     left.overwritten = left.overwritten.max(words[1]);
@@ -146,14 +153,21 @@ pub fn left(out: &Path, rings: &Path) -> Remains {
             while from < ring.end(from) {
                 let run = ring.read(from, Reading::Look, usize::MAX);
                 assert!(run.next > from, "reading goes on");
-                from = run.next;
                 left.overwritten += run.overwritten;
+                left.written_before += known(pieces, from, run.overwritten);
+                from = run.next;
                 let thread = (run.first >= since).then_some(owner);
                 left.twice += add(pieces, Piece { first: run.first, slots: run.slots, thread });
             }
         }
     }
     Remains { processes: processes.into_values().collect(), cut }
+}
+
+/// How many of the slots from number `first` on are there.
+fn known(pieces: &[Piece], first: u64, slots: u64) -> u64 {
+    let common = |piece: &Piece| piece.end().min(first + slots).saturating_sub(piece.first.max(first));
+    pieces.iter().map(common).sum()
 }
 
 /// Adds what is new in a piece; how many slots are not. Whoever is killed between writing a block and giving its slots
