@@ -2,20 +2,27 @@
 
 use aclshim_collect::outside::Outside;
 use anyhow::{Result, bail};
-use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long it goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// Until everything that is there now has been written.
-    Once,
-    /// Until somebody ends it.
-    Ended,
+/// What `aclshim collect` is told.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  aclshim collect &\n  LD_PRELOAD=/path/to/libaclshim.so ACLSHIM_DRAIN=outside ACLSHIM_DIR=out program"
+)]
+pub struct Arguments {
+    /// Stop when everything that is there now has been written
+    #[arg(long)]
+    once: bool,
+    /// The programs' ACLSHIM_RING_DIR
+    #[arg(default_value = "/dev/shm", value_name = "RING_DIR")]
+    folder: PathBuf,
 }
 
-/// Drains what is in `folder`.
-pub fn collect(folder: &Path, until: Until) -> Result<()> {
+/// Drains what is in the folder.
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    let folder = &arguments.folder;
     if !folder.is_dir() {
         bail!("{}: no such folder; it must be the ACLSHIM_RING_DIR of the programs", folder.display());
     }
@@ -27,8 +34,8 @@ pub fn collect(folder: &Path, until: Until) -> Result<()> {
             looked = Some(Instant::now());
         }
         let passed = outside.pass();
-        if passed.slots == 0 && until == Until::Once {
-            return Ok(());
+        if passed.slots == 0 && arguments.once {
+            return Ok(ExitCode::SUCCESS);
         }
         nap = if passed.slots == 0 { (nap * 5 / 4).min(Duration::from_millis(4)) } else { Duration::from_micros(500) };
         std::thread::sleep(nap);

@@ -12,13 +12,29 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 const NAMES: [&str; 2] = ["libascendcl.so", "libacl_rt.so"];
 const SHIM: &str = "libaclshim.so";
 
+/// What `aclshim dropin` is told.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  aclshim dropin /opt/aclshim/dropin\n  LD_LIBRARY_PATH=/opt/aclshim/dropin:$LD_LIBRARY_PATH program"
+)]
+pub struct Arguments {
+    /// The folder to write to; it goes first on LD_LIBRARY_PATH
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The real libascendcl.so; by default the one under $ASCEND_HOME_PATH/lib64 or on LD_LIBRARY_PATH
+    #[arg(long, value_name = "PATH")]
+    real: Option<PathBuf>,
+}
+
 /// Writes the drop-in folder.
-pub fn dropin(dir: &Path, real: Option<&Path>) -> Result<()> {
-    let real = match real {
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    let dir = &arguments.dir;
+    let real = match &arguments.real {
         Some(path) => path.canonicalize().with_context(|| format!("the real library {}", path.display()))?,
         None => find_real()?,
     };
@@ -40,7 +56,7 @@ pub fn dropin(dir: &Path, real: Option<&Path>) -> Result<()> {
     }
     println!("{}: {} and {} for {}", dir.display(), NAMES[0], NAMES[1], real.display());
     println!("start the program with LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", std::path::absolute(dir)?.display());
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Makes a file beside its place and moves it there: a program that has the old one mapped must
@@ -50,7 +66,7 @@ fn place(path: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Result
     make(&new).and_then(|()| fs::rename(&new, path)).with_context(|| path.display().to_string())
 }
 
-fn find_real() -> Result<PathBuf> {
+pub fn find_real() -> Result<PathBuf> {
     let home = std::env::var_os("ASCEND_HOME_PATH").map(|home| PathBuf::from(home).join("lib64"));
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let folders = home.into_iter().chain(std::env::split_paths(&path));
@@ -74,7 +90,7 @@ fn machine_of(library: &Path) -> Result<u16> {
     Ok(file.elf_header().e_machine(LittleEndian))
 }
 
-fn find_shim() -> Result<PathBuf> {
+pub fn find_shim() -> Result<PathBuf> {
     let program = std::env::current_exe().context("where this command is")?;
     let folder = program.parent().unwrap_or(Path::new("/"));
     let candidates = [folder.join(SHIM), folder.join("../lib").join(SHIM), folder.join("../lib64").join(SHIM)];

@@ -1,6 +1,6 @@
 //! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
 
-use crate::stat::{self, Format};
+use crate::stat::{self, Format, Traces};
 use aclshim_collect::mute;
 use aclshim_collect::survey::{Found, Process};
 use aclshim_facts::rule::Rule;
@@ -8,10 +8,34 @@ use aclshim_facts::rules::RULES;
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What `aclshim findings` is told.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  aclshim findings aclshim-out\n  aclshim findings --baseline aclshim-out > known.txt\n  ACLSHIM_BASELINE=known.txt ..."
+)]
+pub struct Arguments {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// As a file of known findings for ACLSHIM_BASELINE
+    #[arg(long, conflicts_with = "json")]
+    baseline: bool,
+    #[command(flatten)]
+    traces: Traces,
+}
+
+/// What `aclshim rules` is told.
+#[derive(clap::Args)]
+pub struct RulesArguments {
+    /// One JSON array
+    #[arg(long)]
+    json: bool,
+}
 
 /// How findings are printed.
-pub enum Print {
+enum Print {
     /// For people.
     Text,
     /// One JSON object a line.
@@ -71,10 +95,15 @@ fn line<'a>(process: &Process, found: &'a Found) -> Line<'a> {
     }
 }
 
-/// Prints what was found under `paths`.
-pub fn findings(paths: &[PathBuf], print: Print) -> Result<()> {
+/// Prints what was found.
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    let print = match (arguments.json, arguments.baseline) {
+        (true, _) => Print::Json,
+        (_, true) => Print::Baseline,
+        _ => Print::Text,
+    };
     let format = if matches!(print, Print::Text) { Format::Table } else { Format::Json };
-    let survey = stat::read(paths, &format)?;
+    let survey = stat::read(&arguments.traces.paths, &format)?;
     let all = || survey.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
     match print {
         Print::Json => {
@@ -107,7 +136,7 @@ pub fn findings(paths: &[PathBuf], print: Print) -> Result<()> {
             summary(&survey.processes().collect::<Vec<_>>());
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn summary(processes: &[&Process]) {
@@ -150,8 +179,8 @@ fn rule_line(rule: &Rule) -> RuleLine<'_> {
 }
 
 /// Prints the rulebook.
-pub fn rules(format: Format) -> Result<()> {
-    match format {
+pub fn rules(arguments: RulesArguments) -> Result<ExitCode> {
+    match Format::new(arguments.json) {
         Format::Json => {
             let all: Vec<_> = RULES.iter().map(|rule| rule_line(rule)).collect();
             println!("{}", serde_json::to_string_pretty(&all)?);
@@ -163,5 +192,5 @@ pub fn rules(format: Format) -> Result<()> {
             println!("\nEach with its sources and examples: docs/rules.md");
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,20 +1,33 @@
-//! The `aclshim` command.
+//! The `aclshim` command: one module a subcommand, each with its `Arguments` and its `main`.
 
+mod clean;
 mod collect;
+mod completions;
+mod config;
+mod diff;
+mod doctor;
 mod dropin;
+mod explain;
+mod export;
 mod findings;
+mod log;
+mod merge;
+mod recover;
+mod report;
+mod run;
 mod stat;
+mod verify;
 
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// See what an unmodified program copies to and from an Ascend device.
 #[derive(Parser)]
 #[command(
+    name = "aclshim",
     version,
     about,
-    after_help = "A first look:\n  LD_PRELOAD=/path/to/libaclshim.so ACLSHIM_DIR=out program\n  aclshim stat out"
+    after_help = "A first look:\n  aclshim run -- program\n  aclshim findings aclshim-out"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -23,63 +36,42 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Say what was recorded: calls, bytes and durations by function
-    #[command(
-        after_help = "Examples:\n  aclshim stat aclshim-out\n  aclshim stat --json /dev/shm/aclshim-1234-17f0c0de.ring"
-    )]
-    Stat {
-        /// One JSON object instead of a table
-        #[arg(long)]
-        json: bool,
-        /// An ACLSHIM_DIR (running and ended processes that named it are found in the ring directory), a trace or a ring file
-        #[arg(required = true, value_name = "PATH")]
-        paths: Vec<PathBuf>,
-    },
-    /// Say which calls break a rule, why, and what to do about it
-    #[command(
-        after_help = "Examples:\n  aclshim findings aclshim-out\n  aclshim findings --baseline aclshim-out > known.txt\n  ACLSHIM_BASELINE=known.txt ..."
-    )]
-    Findings {
-        /// One JSON object a line
-        #[arg(long)]
-        json: bool,
-        /// As a file of known findings for ACLSHIM_BASELINE
-        #[arg(long, conflicts_with = "json")]
-        baseline: bool,
-        /// As for `stat`
-        #[arg(required = true, value_name = "PATH")]
-        paths: Vec<PathBuf>,
-    },
-    /// List the rules
-    Rules {
-        /// One JSON array
-        #[arg(long)]
-        json: bool,
-    },
+    /// Run a program, record and check its copies, and say in short what was found
+    Run(run::Arguments),
     /// Write the records of all running and ended programs to their files, from outside
-    #[command(
-        after_help = "Example:\n  aclshim collect &\n  LD_PRELOAD=/path/to/libaclshim.so ACLSHIM_DRAIN=outside ACLSHIM_DIR=out program"
-    )]
-    Collect {
-        /// Stop when everything that is there now has been written
-        #[arg(long)]
-        once: bool,
-        /// The programs' ACLSHIM_RING_DIR
-        #[arg(default_value = "/dev/shm", value_name = "RING_DIR")]
-        folder: PathBuf,
-    },
+    Collect(collect::Arguments),
+    /// Say what would be seen of a program, and what is in the way
+    Doctor(doctor::Arguments),
     /// Write a libascendcl.so that brings the shim along, for programs that cannot be preloaded
-    #[command(
-        after_help = "Example:\n  aclshim dropin /opt/aclshim/dropin\n  LD_LIBRARY_PATH=/opt/aclshim/dropin:$LD_LIBRARY_PATH program"
-    )]
-    Dropin {
-        /// The folder to write to; it goes first on LD_LIBRARY_PATH
-        #[arg(value_name = "DIR")]
-        dir: PathBuf,
-        /// The real libascendcl.so; by default the one under $ASCEND_HOME_PATH/lib64 or on LD_LIBRARY_PATH
-        #[arg(long, value_name = "PATH")]
-        real: Option<PathBuf>,
-    },
+    Dropin(dropin::Arguments),
+    /// Show the calls, one a line
+    Log(log::Arguments),
+    /// Say what was recorded: calls, bytes and durations by function
+    Stat(stat::Arguments),
+    /// Say which calls break a rule, why, and what to do about it
+    Findings(findings::Arguments),
+    /// List the rules
+    Rules(findings::RulesArguments),
+    /// Explain a rule or a return code
+    Explain(explain::Arguments),
+    /// Show the settings, their values and where these come from
+    Config(config::Arguments),
+    /// Write one page for the browser
+    Report(report::Arguments),
+    /// Write the calls for other tools
+    Export(export::Arguments),
+    /// Write to files what ended processes have left in memory
+    Recover(recover::Arguments),
+    /// Say whether traces are whole
+    Verify(verify::Arguments),
+    /// Remove what is no longer needed
+    Clean(clean::Arguments),
+    /// Say what is different between two runs
+    Diff(diff::Arguments),
+    /// Write several traces as one
+    Merge(merge::Arguments),
+    /// Write completions for a shell, or man pages
+    Completions(completions::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -87,28 +79,27 @@ fn main() -> ExitCode {
     // SAFETY: nothing else runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let outcome = match Arguments::parse().command {
-        Command::Stat { json, paths } => {
-            stat::stat(&paths, if json { stat::Format::Json } else { stat::Format::Table })
-        }
-        Command::Findings { json, baseline, paths } => findings::findings(
-            &paths,
-            match (json, baseline) {
-                (true, _) => findings::Print::Json,
-                (_, true) => findings::Print::Baseline,
-                _ => findings::Print::Text,
-            },
-        ),
-        Command::Rules { json } => findings::rules(if json { stat::Format::Json } else { stat::Format::Table }),
-        Command::Collect { once, folder } => {
-            collect::collect(&folder, if once { collect::Until::Once } else { collect::Until::Ended })
-        }
-        Command::Dropin { dir, real } => dropin::dropin(&dir, real.as_deref()),
+        Command::Run(arguments) => run::main(arguments),
+        Command::Collect(arguments) => collect::main(arguments),
+        Command::Doctor(arguments) => doctor::main(arguments),
+        Command::Dropin(arguments) => dropin::main(arguments),
+        Command::Log(arguments) => log::main(arguments),
+        Command::Stat(arguments) => stat::main(arguments),
+        Command::Findings(arguments) => findings::main(arguments),
+        Command::Rules(arguments) => findings::rules(arguments),
+        Command::Explain(arguments) => explain::main(arguments),
+        Command::Config(arguments) => config::main(arguments),
+        Command::Report(arguments) => report::main(arguments),
+        Command::Export(arguments) => export::main(arguments),
+        Command::Recover(arguments) => recover::main(arguments),
+        Command::Verify(arguments) => verify::main(arguments),
+        Command::Clean(arguments) => clean::main(arguments),
+        Command::Diff(arguments) => diff::main(arguments),
+        Command::Merge(arguments) => merge::main(arguments),
+        Command::Completions(arguments) => completions::main(arguments),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("aclshim: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("aclshim: {error:#}");
+        ExitCode::FAILURE
+    })
 }

@@ -8,6 +8,28 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What `aclshim stat` is told.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  aclshim stat aclshim-out\n  aclshim stat --json /dev/shm/aclshim-1234-17f0c0de.ring"
+)]
+pub struct Arguments {
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    traces: Traces,
+}
+
+/// What is read.
+#[derive(clap::Args)]
+pub struct Traces {
+    /// An ACLSHIM_DIR (running and ended processes that named it are found in the ring directory), a trace or a ring file
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+}
 
 /// How the answer is printed.
 pub enum Format {
@@ -53,10 +75,17 @@ struct FunctionStat {
     durations: Histogram,
 }
 
-/// Prints what was recorded under `paths`. Nothing at all is an answer to a program, and a question
-/// to a person.
-pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
-    let survey = read(paths, &format)?;
+impl Format {
+    /// As `--json` asks for.
+    pub fn new(json: bool) -> Self {
+        if json { Format::Json } else { Format::Table }
+    }
+}
+
+/// Prints what was recorded. Nothing at all is an answer to a program, and a question to a person.
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    let format = Format::new(arguments.json);
+    let survey = read(&arguments.traces.paths, &format)?;
     let mut stat = Stat::default();
     survey.processes().for_each(|process| stat.add(process));
     stat.finish();
@@ -64,7 +93,7 @@ pub fn stat(paths: &[PathBuf], format: Format) -> Result<()> {
         Format::Json => println!("{}", serde_json::to_string_pretty(&stat)?),
         Format::Table => print!("{}", stat.table()),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Reads what was recorded under `paths`, and says what could not be read.
