@@ -16,6 +16,7 @@ mod recover;
 mod report;
 mod run;
 mod stat;
+mod symbols;
 mod verify;
 
 use clap::{Parser, Subcommand};

@@ -18,6 +18,7 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES, REFUSED};
 use aclshim_trace::slot::{Head, Layout, Words};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
@@ -97,6 +98,8 @@ pub struct Told {
     pub site: Option<Site>,
     /// Where that came from, as far as it was recorded.
     pub stack: Vec<String>,
+    /// The same as addresses.
+    pub frames: Vec<u64>,
     /// In words.
     pub message: String,
 }
@@ -182,6 +185,11 @@ impl Judge {
     /// The modules of the process, which call sites are named by.
     pub fn modules(&mut self) -> &mut Modules {
         &mut self.modules
+    }
+
+    /// Where an address of the process is: its call site, and the path of the module.
+    pub fn site(&self, address: u64) -> Option<(Site, &Path)> {
+        Some((self.modules.site(address)?, self.modules.path(address)?))
     }
 
     /// How often each rule was broken; by its id, with the product where that is another one.
@@ -405,6 +413,7 @@ impl Judge {
             on: on.map(|(_, name)| name),
             site,
             stack: frames.iter().filter(|frame| **frame != 0).map(name).collect(),
+            frames: frames.iter().copied().filter(|frame| *frame != 0).collect(),
             message: text,
         };
         tell(function, call, told);
