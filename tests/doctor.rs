@@ -3,6 +3,7 @@
 #[path = "support/checking.rs"]
 mod checking;
 mod support;
+#[allow(dead_code)]
 #[path = "support/ways.rs"]
 mod ways;
 
@@ -36,7 +37,9 @@ fn about(program: impl AsRef<Path>) -> Run {
 fn told(run: Run) -> Told {
     let mark = scratch("mark").join("mark");
     let output = run.env("DOCTOR_MARK", &mark).run();
-    let json = serde_json::from_str(&output.stdout).unwrap_or_else(|why| panic!("{why}: {output:?}"));
+    // What is preloaded may print something behind it.
+    let json = serde_json::Deserializer::from_str(&output.stdout).into_iter().next();
+    let json = json.and_then(Result::ok).unwrap_or_else(|| panic!("{output:?}"));
     Told { json, exit: output.status.code(), mark }
 }
 
@@ -298,8 +301,9 @@ fn a_script_leads_to_its_interpreter() {
     let told_of_shell = told(about(script("#!/bin/sh", "touch \"$DOCTOR_MARK\"")));
     told_of_shell.is_well().sees("unknown").has_not_run();
     told_of_shell.says("script", "ok", &["/bin/sh"]).says("shell", "warning", &["children inherit the preload"]);
-    let told_of_python = told(about(script("#!/usr/bin/env python3", "open('/dev/null')")));
-    told_of_python.is_well().sees("unknown").says("script", "ok", &["python3"]).says("opens", "ok", &["--run"]);
+    let python = script(&format!("#!{}", ways::python().display()), "open('/dev/null')");
+    told(about(python)).is_well().sees("unknown").says("script", "ok", &["python"]).says("opens", "ok", &["--run"]);
+    told(about(script("#!/usr/bin/env sh", ""))).is_well().says("script", "ok", &["/sh"]);
     let nowhere = told(about(script("#!/does/not/exist", "")));
     nowhere.is_not_well().says("program", "problem", &["wants /does/not/exist"]);
 }
@@ -392,6 +396,14 @@ fn a_run_leaves_nothing_behind_and_what_the_program_prints_stays_apart() {
 }
 
 // ---- Where CANN is installed ----
+
+#[test]
+fn a_drop_in_is_told_from_the_library_behind_it() {
+    let run = Run::new(target("release/aclshim")).arg("doctor").arg("--json").library_path(ways::dropin()).sim();
+    let told = told(run.arg("--").arg(linked()));
+    told.is_well().sees("yes").has_not_run().says("dropin", "ok", &["without a preload"]);
+    told.says("vendor", "ok", &["simulated"]).says("linked", "ok", &["bound to the shim"]);
+}
 
 #[test]
 fn two_different_installations_are_told() {

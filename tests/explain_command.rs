@@ -105,6 +105,7 @@ fn what_is_not_known_gets_the_nearest_names() {
         ("aclrtMemcopy", "aclrtMemcpy"),
         ("ACL_ERROR_RT_PARAM_INVALD", "ACL_ERROR_RT_PARAM_INVALID"),
         ("BATCH-INDEX", "BATCH-INDEX-ORDER"),
+        ("algin", "ALIGN-64"),
     ] {
         let (all, exit) = explained(&[word]);
         assert_eq!(exit, Some(1), "{word}");

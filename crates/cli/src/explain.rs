@@ -273,10 +273,16 @@ fn fold(word: &str) -> String {
 /// The names that are nearest to a word, if any is near.
 fn near(word: &str) -> Vec<&'static str> {
     let folded = fold(word);
-    let mut all: Vec<_> = names().map(|name| (distance(&folded, &fold(name)), name)).collect();
+    // How it should begin is as good as the whole name, but for one letter.
+    let from = |name: &str| {
+        let name = fold(name);
+        let begin = name.get(..folded.len()).map_or(usize::MAX, |begin| distance(&folded, begin) + 1);
+        distance(&folded, &name).min(begin)
+    };
+    let mut all: Vec<_> = names().map(|name| (from(name), name)).collect();
     all.sort();
     let best = all.first().map_or(usize::MAX, |(distance, _)| *distance);
-    let limit = (folded.len() / 3).max(1);
+    let limit = (folded.len() / 3).max(2);
     all.into_iter()
         .filter(|(distance, _)| *distance <= limit && *distance <= best + 1)
         .map(|(_, name)| name)

@@ -159,12 +159,12 @@ fn opening(report: &mut Report, program: &Program, hosts: &[&Image]) -> bool {
     let names = list(opening.iter().map(|object| object.name()), 3);
     if is(&DEEPBIND, "off") {
         let seen = format!(
-            "{names} open libraries, and ACLSHIM_DEEPBIND=off: what is opened with RTLD_DEEPBIND binds past the shim"
+            "libraries are opened at run time (by {names}), and ACLSHIM_DEEPBIND=off: what is opened with RTLD_DEEPBIND binds past the shim"
         );
         report.warning("opens", seen, "unset ACLSHIM_DEEPBIND");
     } else {
         let seen = format!(
-            "{names} open libraries while they run: these are seen too, RTLD_DEEPBIND or not; which, only --run tells"
+            "libraries are opened at run time (by {names}): what they copy is seen too, RTLD_DEEPBIND or not; which they are, only --run tells"
         );
         report.ok("opens", seen);
     }

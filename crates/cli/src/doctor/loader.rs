@@ -1,7 +1,7 @@
 //! What the dynamic linker would load: it is asked itself, in the way that lists and does not run.
 
 use super::image::Image;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,10 +25,14 @@ pub fn own() -> Result<PathBuf> {
 
 /// Lists what the linker would load for `object` with these preloads.
 pub fn list(object: &Path, preload: &OsStr) -> Result<Listed> {
+    // SAFETY: only asks. Who runs with raised privileges cannot ask the linker: it would run the program.
+    ensure!(unsafe { libc::getauxval(libc::AT_SECURE) } == 0, "this command runs with raised privileges");
     let own = own()?;
     let mut command = Command::new(&own);
-    command.arg("--list").arg(std::path::absolute(object)?).stdin(Stdio::null()).env("LD_PRELOAD", preload);
-    for variable in ["LD_TRACE_LOADED_OBJECTS", "LD_DEBUG", "LD_BIND_NOW", "LD_WARN"] {
+    command.arg(std::path::absolute(object)?).stdin(Stdio::null()).env("LD_PRELOAD", preload);
+    // As ldd does it. (The linker's own `--list` stops at the first library that is missing.)
+    command.env("LD_TRACE_LOADED_OBJECTS", "1");
+    for variable in ["LD_DEBUG", "LD_BIND_NOW", "LD_WARN"] {
         command.env_remove(variable);
     }
     let output = command.output().with_context(|| own.display().to_string())?;

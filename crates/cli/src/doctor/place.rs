@@ -115,7 +115,8 @@ pub fn rings(report: &mut Report) {
         let seen = format!("{shown}: {} are free, enough for the rings of {threads} threads", human(free));
         report.warning("rings", seen, remedy);
     } else {
-        report.ok("rings", format!("{shown}: {} are free, enough for the rings of {threads} threads", human(free)));
+        let more = if threads > 1000 { "1000 threads and more".into() } else { format!("{threads} threads") };
+        report.ok("rings", format!("{shown}: {} are free, enough for the rings of {more}", human(free)));
     }
     const RAMFS: i64 = 0x8584_58f6;
     if kind != libc::TMPFS_MAGIC as i64 && kind != RAMFS {

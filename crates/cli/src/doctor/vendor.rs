@@ -57,7 +57,7 @@ pub fn look(report: &mut Report, program: Option<&Program>) -> Option<Answer> {
             None
         }
         Ok(answer) => {
-            tell(report, first, &answer);
+            tell(report, first, &image, &answer);
             Some(answer)
         }
         Err(why) => {
@@ -94,10 +94,12 @@ fn candidates(program: Option<&Program>) -> Vec<Candidate> {
     all
 }
 
-fn tell(report: &mut Report, found: &Candidate, answer: &Answer) {
+fn tell(report: &mut Report, found: &Candidate, image: &Image, answer: &Answer) {
     let shown = found.path.display();
     let cann = answer.cann.as_deref();
     let kind = if answer.is_simulated { "the simulated device" } else { "the vendor's" };
+    // It has nothing of its own, and the shim lies beside it.
+    let is_dropin = !image.exports.contains("aclInit") && found.path.with_file_name("libaclshim.so").exists();
     let is_stub = found.path.components().any(|part| matches!(part.as_os_str().to_str(), Some("stub" | "devlib")));
     if is_stub && !answer.is_simulated {
         let remedy = "take the stub folder (lib64/stub, devlib) off LD_LIBRARY_PATH: it is for linking only";
@@ -106,6 +108,9 @@ fn tell(report: &mut Report, found: &Candidate, answer: &Answer) {
     }
     let release = cann.map_or("of an unknown release".into(), |cann| format!("CANN {cann}"));
     report.ok("vendor", format!("{shown} ({}): {kind}, {release}", found.how));
+    if is_dropin {
+        report.ok("dropin", "it is a drop-in of `aclshim dropin`, which brings the shim along without a preload");
+    }
     if cann.is_none_or(|cann| Version::parse(cann).is_none()) {
         let remedy = "set ACLSHIM_CANN=9.1.0, or whichever it is: rules that depend on it say nothing else";
         report.warning("vendor-release", "its release is not known", remedy);
