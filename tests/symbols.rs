@@ -73,6 +73,15 @@ fn a_name_is_read_back_from_what_the_linker_made_of_it() {
 }
 
 #[test]
+fn a_stripped_library_still_names_what_it_exports() {
+    let plugin =
+        Build::new("hosts/symbols_names.cpp").arg("-DSYMBOLS_PLUGIN").arg("-s").link("ascendcl").library("names");
+    let finding = finding(&watched(Build::new("hosts/bind_open.c").program()).arg("now").arg(plugin).run().ok());
+    assert_eq!((&finding["module"], &finding["line"]), (&"libnames.so".into(), &Value::Null), "{finding}");
+    assert_eq!(finding["symbol"], "cache::Offload<long>::copy(long*, long const*)", "{finding}");
+}
+
+#[test]
 fn with_symbols_alone_the_function_is_named_and_without_them_the_offset_is_left() {
     let program = built(&[]);
     let bare = made(&program, "objcopy", &["--strip-debug"]);

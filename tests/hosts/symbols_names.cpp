@@ -1,4 +1,5 @@
-// A bad copy from a function in a namespace, so that its name has to be read back from what the linker made of it.
+// A bad copy from a function in a namespace, so that its name has to be read back from what the linker made of it; in a
+// program, or (SYMBOLS_PLUGIN) in a plugin for bind_open.c.
 #include "acl/acl.h"
 
 namespace cache {
@@ -11,7 +12,12 @@ template <typename Item> struct Offload {
 };
 } // namespace cache
 
+#ifdef SYMBOLS_PLUGIN
+extern "C" int bind_run(int, char **);
+int bind_run(int, char **)
+#else
 int main()
+#endif
 {
     long from = 1, to = 0;
     if (aclInit(nullptr) || aclrtSetDevice(0))

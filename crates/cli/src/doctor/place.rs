@@ -119,7 +119,7 @@ pub fn rings(report: &mut Report) {
         report.ok("rings", format!("{shown}: {} are free, enough for the rings of {more}", human(free)));
     }
     const RAMFS: i64 = 0x8584_58f6;
-    if kind != libc::TMPFS_MAGIC as i64 && kind != RAMFS {
+    if kind != libc::TMPFS_MAGIC && kind != RAMFS {
         let seen = format!("{shown} is not in memory: the kernel will write records to its disk");
         report.warning("rings-memory", seen, "set ACLSHIM_RING_DIR to a tmpfs such as /dev/shm");
     }
