@@ -184,6 +184,11 @@ impl Judge {
         &mut self.modules
     }
 
+    /// The same, to look at.
+    pub fn known_modules(&self) -> &Modules {
+        &self.modules
+    }
+
     /// How often each rule was broken; by its id, with the product where that is another one.
     pub fn totals(&self) -> &BTreeMap<String, Total> {
         &self.totals
