@@ -14,12 +14,12 @@ mod setup;
 mod trial;
 mod vendor;
 
-use crate::stat::Format;
 use anyhow::Result;
 use report::{Report, Sight};
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
 /// What `aclshim doctor` is told.
 #[derive(clap::Args)]
@@ -47,7 +47,6 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         ask::answer(library);
         return Ok(ExitCode::SUCCESS);
     }
-    let format = Format::new(arguments.json);
     let mut report = Report::default();
     let shim = setup::shim(&mut report);
     setup::preload(&mut report, shim.as_ref());
@@ -60,14 +59,18 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     place::output(&mut report);
     place::rings(&mut report);
     if let (true, Some(shim)) = (arguments.run, &shim) {
-        trial::run(&mut report, &shim.path, &arguments.program, &format)?;
+        // The answer for programs is alone on standard output.
+        let output =
+            if arguments.json { std::io::stderr().as_fd().try_clone_to_owned()?.into() } else { Stdio::inherit() };
+        trial::run(&mut report, &shim.path, &arguments.program, output)?;
     }
     if report.problems() > 0 && program.is_some() {
         report.sight = Some(Sight::No);
     }
-    match format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&report.json())?),
-        Format::Table => print!("{}", report.text()),
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&report.json())?);
+    } else {
+        print!("{}", report.text());
     }
     Ok(if report.problems() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

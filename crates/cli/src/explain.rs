@@ -1,6 +1,5 @@
 //! `aclshim explain`: a rule, a return code or a function, in words, without a network.
 
-use crate::stat::Format;
 use aclshim_facts::code::{self, ACL_SUCCESS};
 use aclshim_facts::rule::Rule;
 use aclshim_facts::rules::RULES;
@@ -39,26 +38,27 @@ enum Meaning {
 /// Explains each word; fails if one is unknown.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let meanings: Vec<_> = arguments.words.iter().map(|word| (word, Meaning::of(word))).collect();
-    match Format::new(arguments.json) {
-        Format::Json => {
-            let all: Vec<_> = meanings.iter().map(|(word, meaning)| meaning.json(word)).collect();
-            println!("{}", serde_json::to_string_pretty(&all)?);
-        }
-        Format::Table => {
-            let mut is_first = true;
-            for (word, meaning) in &meanings {
-                match meaning {
-                    Meaning::Unknown(near) => eprintln!("aclshim: {}", unknown(word, near)),
-                    _ => {
-                        print!("{}{}", if is_first { "" } else { "\n" }, meaning.text());
-                        is_first = false;
-                    }
-                }
-            }
-        }
+    if arguments.json {
+        let all: Vec<_> = meanings.iter().map(|(word, meaning)| meaning.json(word)).collect();
+        println!("{}", serde_json::to_string_pretty(&all)?);
+    } else {
+        print(&meanings);
     }
     let is_known = !meanings.iter().any(|(_, meaning)| matches!(meaning, Meaning::Unknown(_)));
     Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(meanings: &[(&String, Meaning)]) {
+    let mut between = "";
+    for (word, meaning) in meanings {
+        match meaning {
+            Meaning::Unknown(near) => eprintln!("aclshim: {}", unknown(word, near)),
+            _ => {
+                print!("{between}{}", meaning.text());
+                between = "\n";
+            }
+        }
+    }
 }
 
 fn unknown(word: &str, near: &[&str]) -> String {

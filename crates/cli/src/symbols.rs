@@ -71,16 +71,18 @@ impl Symbols {
 
     /// The place of an address of a process.
     pub fn place(&mut self, process: &Process, address: u64) -> Option<Place> {
-        let (site, path) = process.judge.site(address)?;
+        let modules = process.judge.known_modules();
+        let (site, path) = (modules.site(address)?, modules.path(address)?);
         self.is_as_it_was(process, path).then(|| self.find(path, site.offset))?
     }
 
     /// An address of a process in words, as [`Symbols::name`]; `0x1234` if it is in no module that is known.
     pub fn site(&mut self, process: &Process, address: u64) -> String {
-        match process.judge.site(address) {
-            Some((site, path)) if self.is_as_it_was(process, path) => self.name(path, site.offset),
-            Some((site, _)) => site.to_string(),
-            None => format!("{address:#x}"),
+        let modules = process.judge.known_modules();
+        match (modules.site(address), modules.path(address)) {
+            (Some(site), Some(path)) if self.is_as_it_was(process, path) => self.name(path, site.offset),
+            (Some(site), _) => site.to_string(),
+            (None, _) => format!("{address:#x}"),
         }
     }
 

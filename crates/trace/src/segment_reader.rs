@@ -5,7 +5,7 @@ use crate::segment::{
     word,
 };
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 
 /// What is wrong with a file.
 #[derive(Debug)]
@@ -76,7 +76,10 @@ impl Block {
     /// The slots, as words.
     pub fn slots(&self) -> impl Iterator<Item = [u64; SLOT / 8]> {
         let (slots, _) = self.payload.as_chunks::<SLOT>();
-        slots.iter().map(|slot| std::array::from_fn(|at| word(slot, at * 8)))
+        slots.iter().map(|slot| {
+            let (words, _) = slot.as_chunks::<8>();
+            std::array::from_fn(|at| u64::from_le_bytes(words[at]))
+        })
     }
 }
 
@@ -180,6 +183,15 @@ impl<R: Read> SegmentReader<R> {
         }
         self.good += (HEAD + len) as u64;
         Ok(Some(Block { head: about, payload }))
+    }
+}
+
+impl<R: Read + Seek> SegmentReader<R> {
+    /// Goes on with the block that begins at byte `offset`.
+    pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        self.from.seek(SeekFrom::Start(offset))?;
+        (self.good, self.over) = (offset, false);
+        Ok(())
     }
 }
 

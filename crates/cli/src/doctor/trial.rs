@@ -2,7 +2,6 @@
 
 use super::loader;
 use super::report::{Report, Sight, many};
-use crate::stat::Format;
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::settings::{DIR, DRAIN, MODE, RECORD, RING_DIR};
 use anyhow::{Context, Result};
@@ -10,10 +9,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A folder that is gone when nobody needs it any more.
 struct Folder(PathBuf);
@@ -32,8 +30,8 @@ impl Drop for Folder {
     }
 }
 
-/// Runs the program with the shim.
-pub fn run(report: &mut Report, shim: &Path, program: &[OsString], format: &Format) -> Result<()> {
+/// Runs the program with the shim; what it prints goes to `output`.
+pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio) -> Result<()> {
     let Some((name, arguments)) = program.split_first() else { return Ok(()) };
     report.group("the run");
     let files = Folder::new(&std::env::temp_dir())?;
@@ -52,10 +50,7 @@ pub fn run(report: &mut Report, shim: &Path, program: &[OsString], format: &Form
         // The loader itself writes down, beside the program, what it loads.
         .env("LD_DEBUG", "libs")
         .env("LD_DEBUG_OUTPUT", files.0.join("loader"));
-    if let Format::Json = format {
-        // The answer is alone on standard output.
-        command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
-    }
+    command.stdout(output);
     let status = match command.status() {
         Ok(status) => status,
         Err(why) => {
