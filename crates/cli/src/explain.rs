@@ -87,7 +87,9 @@ impl Meaning {
         if exact("ACL_SUCCESS") {
             return Meaning::Code(ACL_SUCCESS);
         }
-        if let Some((code, ..)) = code::all().find(|(_, name, _)| exact(name)) {
+        if let Some((code, ..)) =
+            code::all().find(|(_, name, _)| exact(name) || exact(name.trim_start_matches("ACL_ERROR_")))
+        {
             return Meaning::Code(code);
         }
         // How exactly one begins.

@@ -67,7 +67,7 @@ impl Image {
         let machine = u16::from_le_bytes([ident[18], ident[19]]);
         if !is_64_le {
             // Of a program for another kind of processor no more is to be known.
-            return Ok(Self { path: path.into(), machine: if is_64_le { machine } else { 0 }, ..Self::default() });
+            return Ok(Self { path: path.into(), ..Self::default() });
         }
         let cache = ReadCache::new(file);
         let elf = ElfFile64::<LittleEndian, _>::parse(&cache).context("damaged")?;
@@ -108,7 +108,7 @@ impl Image {
                 self.is_symbolic |= tag == Some(elf::DT_SYMBOLIC)
                     || tag == Some(elf::DT_FLAGS) && value & u64::from(elf::DF_SYMBOLIC) != 0;
             }
-            let Some(mut notes) = segment.notes(ENDIAN, data)? else { continue };
+            let Ok(Some(mut notes)) = segment.notes(ENDIAN, data) else { continue };
             while let Ok(Some(note)) = notes.next() {
                 if note.name() == OWNER {
                     self.version = Some(String::from_utf8_lossy(note.desc()).trim_end_matches('\0').to_owned());
