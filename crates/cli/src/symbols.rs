@@ -6,10 +6,9 @@
 use aclshim_collect::survey::Process;
 use addr2line::{Loader, demangle_auto};
 use object::read::{ReadCache, ReadRef};
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSegment};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,8 +25,6 @@ struct Module {
     first: u64,
     /// When it was last changed, in nanoseconds since 1970.
     changed_ns: u64,
-    /// Functions that it exports, for where nothing else is left.
-    exports: Vec<(Range<u64>, String)>,
     loader: Option<Loader>,
 }
 
@@ -104,15 +101,9 @@ impl Module {
         let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         let cache = ReadCache::new(File::open(path).ok()?);
         let object = object::File::parse(&cache).ok()?;
-        let functions = object.dynamic_symbols().filter(|symbol| {
-            symbol.is_definition() && symbol.kind() == SymbolKind::Text && symbol.size() > 0 && symbol.name().is_ok()
-        });
         Some(Self {
             first: object.segments().map(|segment| segment.address()).min()? & !0xfff,
             changed_ns: (about.mtime().max(0) as u64).saturating_mul(1_000_000_000) + about.mtime_nsec().max(0) as u64,
-            exports: functions
-                .map(|it| (it.address()..it.address().saturating_add(it.size()), it.name().unwrap_or_default().into()))
-                .collect(),
             loader: Loader::new(debug_file(&object, path).as_deref().unwrap_or(path)).ok(),
         })
     }
@@ -135,8 +126,8 @@ impl Module {
     }
 
     fn in_symbols(&self, address: u64) -> Option<Place> {
-        let exported = || Some(self.exports.iter().find(|(span, _)| span.contains(&address))?.1.as_str());
-        let symbol = self.loader.as_ref().and_then(|loader| loader.find_symbol(address)).or_else(exported)?;
+        // Of a stripped library these are the functions that it exports.
+        let symbol = self.loader.as_ref()?.find_symbol(address)?;
         Some(Place { symbol: demangle_auto(symbol.into(), None).into_owned(), file: None, line: None })
     }
 }
