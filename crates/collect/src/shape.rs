@@ -3,6 +3,7 @@
 use crate::account;
 use crate::line::Address;
 use aclshim_facts::Function;
+use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::call::Form;
 use aclshim_trace::record::Call;
 
@@ -10,6 +11,8 @@ use aclshim_trace::record::Call;
 pub(crate) struct Shape {
     /// In the vendor's words.
     pub direction: Option<&'static str>,
+    /// As it was given.
+    pub kind: Option<aclrtMemcpyKind>,
     pub bytes: Option<u64>,
     pub dst_max: Option<u64>,
     pub dst: Option<Address>,
@@ -45,6 +48,7 @@ impl Shape {
         };
         Self {
             direction: kind.and_then(|kind| kind.name()),
+            kind,
             bytes,
             dst_max: dst_max.map(|room| room as u64),
             dst: dst.map(Address),
