@@ -17,6 +17,7 @@ mod worker;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What `aclshim collect` is told.
 #[derive(clap::Args)]
@@ -41,14 +42,19 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     metrics_file: Option<PathBuf>,
     /// How often the file is written, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
-    metrics_interval: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
+    metrics_interval: Duration,
     /// Drain the rings of one user and tell of it on standard output
     #[arg(long, hide = true)]
     worker: bool,
     /// The programs' ACLSHIM_RING_DIR
     #[arg(default_value = "/dev/shm", value_name = "RING_DIR")]
     folder: PathBuf,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.01..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give seconds, from 0.01 to 86400".into())
 }
 
 /// Drains what is in the folder.

@@ -1,6 +1,6 @@
 //! What records add up to: calls, bytes, errors and durations by function.
 
-use crate::shape::Shape;
+use crate::seen::{self, Direction};
 use aclshim_facts::Function;
 use aclshim_facts::abi;
 use aclshim_facts::call::Amount;
@@ -144,31 +144,36 @@ pub struct Account {
     open: BTreeMap<(u32, u64), Open>,
 }
 
-/// The kinds of copy that an account tells apart: those with a name, others, and none (nothing is copied, or the kind is
-/// not an argument).
-pub const KIND_NAMES: [&str; KINDS] = {
-    let mut names = ["OTHER"; KINDS];
-    let mut at = 0;
-    while at < abi::KINDS.len() {
-        names[at] = abi::KINDS[at];
-        at += 1;
-    }
-    names[NO_KIND] = "NONE";
-    names
-};
-const KINDS: usize = abi::KINDS.len() + 2;
-const OTHER_KIND: usize = KINDS - 2;
-const NO_KIND: usize = KINDS - 1;
+/// The kinds of copy that an account tells apart: those with a name, all others, and for calls without a kind, which are
+/// fills and batches, the directions.
+const KINDS: usize = abi::KINDS.len() + 1 + Direction::ALL.len();
+const OTHER_KIND: usize = abi::KINDS.len();
+const NO_KIND: usize = OTHER_KIND + 1;
 
 /// The kind of a call of one slot.
 fn kind_of_slot(head: Head) -> usize {
-    if head.layout() == Layout::Fill { NO_KIND } else { OTHER_KIND.min(head.kind().into()) }
+    match head.layout() {
+        Layout::Fill => NO_KIND + Direction::Unknown as usize,
+        _ => OTHER_KIND.min(head.kind().into()),
+    }
 }
 
 /// The kind of a call.
 fn kind_of(function: Option<Function>, call: &Call) -> usize {
-    let kind = function.and_then(|function| Shape::of(function, call).kind);
-    kind.map_or(NO_KIND, |kind| usize::try_from(kind.0).map_or(OTHER_KIND, |kind| kind.min(OTHER_KIND)))
+    let kind = function.and_then(|function| seen::kind(&function.call(&call.arguments).form));
+    match kind {
+        Some(kind) => usize::try_from(kind.0).map_or(OTHER_KIND, |kind| kind.min(OTHER_KIND)),
+        None => NO_KIND + seen::direction(None, call) as usize,
+    }
+}
+
+/// A kind by its name, and which way it goes.
+fn named(kind: usize) -> (&'static str, Direction) {
+    match kind {
+        NO_KIND.. => ("NONE", Direction::ALL[kind - NO_KIND]),
+        OTHER_KIND => ("OTHER", Direction::Unknown),
+        _ => (abi::KINDS[kind], Direction::of_kind(kind as i32)),
+    }
 }
 
 /// How many bytes a call asks to move or set.
@@ -304,11 +309,13 @@ impl Account {
         self.sums.chunks(each).map(sum).collect()
     }
 
-    /// What there is by the header's number and the kind, which is a place in [`KIND_NAMES`]; of an account that tells
-    /// kinds apart.
-    pub fn kinds(&self) -> impl Iterator<Item = (usize, usize, &Sums)> {
+    /// What there is by the header's number, the kind and the direction; of an account that tells kinds apart.
+    pub fn kinds(&self) -> impl Iterator<Item = (usize, &'static str, Direction, &Sums)> {
         let used = self.sums.iter().enumerate().filter(|(_, sums)| sums.calls + sums.nested > 0);
-        used.map(|(index, sums)| (index / KINDS, index % KINDS, sums))
+        used.map(|(index, sums)| {
+            let (kind, direction) = named(index % KINDS);
+            (index / KINDS, kind, direction, sums)
+        })
     }
 
     /// Everything together.

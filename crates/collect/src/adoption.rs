@@ -117,9 +117,13 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
     let moved = drain.pass(file.header(), |number| file.ring(number), Reading::Finish);
     if moved > 0 {
         drain.adopt(file.path.as_os_str().as_bytes(), moved);
-        drain.stop(file.header(), |number| file.ring(number), "the process is gone");
     }
-    let is_done = drain.is_well() && is_empty(file);
+    if !drain.is_well() || !is_empty(file) {
+        return false;
+    }
+    // What was lost stands only here, if nobody has written it down since.
+    drain.stop(file.header(), |number| file.ring(number), "the process is gone");
+    let is_done = drain.is_well();
     if is_done {
         let _ = std::fs::remove_file(&file.path);
     }

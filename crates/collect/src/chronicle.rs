@@ -218,7 +218,7 @@ impl Chronicle {
         }
         let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
         let said = Said { time_ns, thread: self.threads[ring as usize].into(), function, call };
-        let Shape { direction, bytes, dst_max, dst, src, stream, .. } = Shape::of(function, call);
+        let Shape { direction, bytes, dst_max, dst, src, stream } = Shape::of(function, call);
         let line = lines::Call {
             function: function.row().name,
             state: if call.end.is_some() { "returned" } else { "open" },

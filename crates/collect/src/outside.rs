@@ -4,12 +4,15 @@
 //! marked in the rings, and the next one goes on there.
 
 use crate::adoption;
+use crate::directory::is_unfinished;
 use crate::drain::Drain;
 use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::layout::HEADER;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile};
+use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// What could not be written is tried again after so long.
@@ -93,9 +96,17 @@ impl Outside {
         let me = unsafe { libc::geteuid() };
         // Others' files are not even opened. Whose it is that was opened is asked again: names can change meanwhile, and
         // a header says which files are written as us.
-        std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
-        // One that another drain has is that one's, and comes to us if it ends.
-        let file = RingFile::open_to_drain(path).ok()?;
+        let about = std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
+        let file = match RingFile::open_to_drain(path) {
+            Ok(file) => file,
+            Err(Unreadable::NotOurs) if is_unfinished(&about) && is_blank(path) => {
+                // Its process was killed while it made it.
+                let _ = std::fs::remove_file(path);
+                return None;
+            }
+            // One that another drain has is that one's, and comes to us if it ends.
+            Err(_) => return None,
+        };
         // The other one may have ended because it had removed the file.
         let about = std::fs::symlink_metadata(path).ok()?;
         if file.owner().ok()? != me || file.inode().ok()? != about.ino() {
@@ -155,4 +166,14 @@ impl Outside {
     pub fn drained(&mut self) -> impl Iterator<Item = &mut Drained> {
         self.drains.values_mut()
     }
+}
+
+/// Whether a file is as long as a header and says nothing yet.
+fn is_blank(path: &Path) -> bool {
+    let mut begin = [1; 8];
+    let open = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    open.is_ok_and(|file| {
+        let is_short = file.metadata().is_ok_and(|about| about.len() <= HEADER as u64);
+        is_short && file.read_at(&mut begin, 0).is_ok_and(|read| read == 0 || begin == [0; 8])
+    })
 }

@@ -3,7 +3,6 @@
 use crate::account;
 use crate::line::Address;
 use aclshim_facts::Function;
-use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::call::Form;
 use aclshim_trace::record::Call;
 
@@ -11,8 +10,6 @@ use aclshim_trace::record::Call;
 pub(crate) struct Shape {
     /// In the vendor's words.
     pub direction: Option<&'static str>,
-    /// As it was given.
-    pub kind: Option<aclrtMemcpyKind>,
     pub bytes: Option<u64>,
     pub dst_max: Option<u64>,
     pub dst: Option<Address>,
@@ -48,7 +45,6 @@ impl Shape {
         };
         Self {
             direction: kind.and_then(|kind| kind.name()),
-            kind,
             bytes,
             dst_max: dst_max.map(|room| room as u64),
             dst: dst.map(Address),

@@ -3,9 +3,11 @@
 //! A call has the labels `function`, `kind` and `direction`, and no others: so many series there are, whatever runs.
 //! What belongs to one process, losses and how full its rings are, is told while it is drained, and then goes into the totals.
 
-use aclshim_collect::account::{KIND_NAMES, Sums};
+use aclshim_collect::account::Sums;
 use aclshim_collect::outside::Drained;
+use aclshim_collect::seen::Direction;
 use aclshim_facts::Function;
+use aclshim_facts::abi;
 use aclshim_facts::rule::{Rule, Severity};
 use aclshim_trace::layout::{PREFIX, SUFFIX};
 use serde::{Deserialize, Serialize};
@@ -86,7 +88,7 @@ impl Lost {
 /// What only ever grows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// By function and kind.
+    /// By function, and by kind and direction.
     calls: BTreeMap<String, BTreeMap<String, Calls>>,
     /// By rule and severity.
     findings: BTreeMap<String, BTreeMap<String, u64>>,
@@ -97,10 +99,10 @@ impl Totals {
     /// Adds what was read of a process, but for what was lost.
     pub fn add_process(&mut self, one: &Drained) {
         let names = &one.drain.origin().functions;
-        for (function, kind, sums) in one.drain.account().kinds() {
+        for (function, kind, direction, sums) in one.drain.account().kinds() {
             let name = names.get(function).filter(|name| Function::by_name(name).is_some());
             let function = self.calls.entry(name.map_or(UNKNOWN, String::as_str).to_owned()).or_default();
-            function.entry(KIND_NAMES[kind].to_owned()).or_default().add(&Calls::of(sums));
+            function.entry(format!("{kind},{}", direction.name())).or_default().add(&Calls::of(sums));
         }
         for (rule, total) in one.drain.findings() {
             for (severity, found) in SEVERITIES.iter().zip(total.by_severity).filter(|(_, found)| *found > 0) {
@@ -119,7 +121,7 @@ impl Totals {
     fn add(&mut self, others: &Totals) {
         for (function, kinds) in &others.calls {
             for (kind, calls) in kinds {
-                if (function == UNKNOWN || Function::by_name(function).is_some()) && KIND_NAMES.contains(&&**kind) {
+                if (function == UNKNOWN || Function::by_name(function).is_some()) && is_kind(kind) {
                     self.calls.entry(function.clone()).or_default().entry(kind.clone()).or_default().add(calls);
                 }
             }
@@ -401,24 +403,20 @@ impl Page {
     }
 
     fn end(mut self) -> String {
-        if self.format == Format::OpenMetrics {
-            self.text.push_str("# EOF\n");
-        }
+        // In the older text this is a comment.
+        self.text.push_str("# EOF\n");
         self.text
     }
 }
 
 fn call_labels<'a>(function: &'a str, kind: &'a str) -> [(&'static str, &'a str); 3] {
-    [("function", function), ("kind", kind), ("direction", direction(kind))]
+    let (kind, direction) = kind.split_once(',').unwrap_or_default();
+    [("function", function), ("kind", kind), ("direction", direction)]
 }
 
-/// From where to where a kind of copy goes. With DEFAULT the vendor finds out, and a batch says it for each item.
-fn direction(kind: &str) -> &'static str {
-    match kind {
-        "HOST_TO_HOST" => "host_to_host",
-        "HOST_TO_DEVICE" | "HOST_TO_BUF_TO_DEVICE" => "host_to_device",
-        "DEVICE_TO_HOST" => "device_to_host",
-        "DEVICE_TO_DEVICE" | "INNER_DEVICE_TO_DEVICE" | "INTER_DEVICE_TO_DEVICE" => "device_to_device",
-        _ => "unknown",
-    }
+/// Whether that is a kind and a direction.
+fn is_kind(text: &str) -> bool {
+    let (kind, direction) = text.split_once(',').unwrap_or_default();
+    let is_direction = Direction::ALL.iter().any(|one| one.name() == direction);
+    is_direction && (abi::KINDS.contains(&kind) || ["NONE", "OTHER"].contains(&kind))
 }

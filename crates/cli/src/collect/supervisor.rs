@@ -76,7 +76,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         is_well: true,
     };
     let mut textfile = arguments.metrics_file.as_deref().map(Textfile::new);
-    let every = Duration::from_secs(arguments.metrics_interval);
+    let every = arguments.metrics_interval;
     supervisor.start();
     loop {
         if arguments.once && supervisor.workers.is_empty() {
