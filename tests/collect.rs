@@ -273,13 +273,14 @@ fn metrics_are_what_stat_says_and_the_official_parsers_read_them() {
         assert_eq!(bytes, of["bytes"].as_u64().unwrap(), "{function}");
     }
     for (direction, of) in stat.0["directions"].as_object().unwrap() {
-        // Of asynchronous ones only the submission is timed, so it has no bandwidth.
+        // Of asynchronous ones only the submission is timed: they have no bandwidth. Nor have those that failed.
         let names = stat.0["functions"].as_object().unwrap().keys().filter(|name| !name.contains("Async"));
         let sum = |name| -> u64 {
             names.clone().map(|of| metrics.sum(name, &[("function", of), ("direction", direction)])).sum()
         };
-        let [calls, bytes] = ["aclshim_calls_total", "aclshim_copied_bytes_total"].map(sum);
-        assert_eq!([calls, bytes], ["calls", "bytes"].map(|key| of[key].as_u64().unwrap()), "{direction}");
+        let [calls, errors, bytes] =
+            ["aclshim_calls_total", "aclshim_call_errors_total", "aclshim_copied_bytes_total"].map(sum);
+        assert_eq!([calls - errors, bytes], ["calls", "bytes"].map(|key| of[key].as_u64().unwrap()), "{direction}");
     }
     // All kinds of copy that there are, and some that there are not.
     let (mut child, _) = place.hammer(&["3", "2000"]);
