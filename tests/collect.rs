@@ -433,6 +433,11 @@ fn what_is_no_ring_or_a_spoiled_one_does_no_harm() {
     let place = Place::new();
     let elsewhere = scratch("collect");
     let ring = leftover(&elsewhere.join("out"));
+    let out = elsewhere.join("living");
+    let run = |run: Run, pipe: &Path| run.arg(pipe).env("ACLSHIM_DRAIN", "off").env("ACLSHIM_DIR", &out);
+    let mut host = Ordered::new(run, steps());
+    host.order("calls 100");
+    let living_ring = fs::read(&reader::files(&host.scratch).unwrap()[0]).unwrap();
     let first = u64::from_le_bytes(*ring[offset_of!(Header, first)..].first_chunk().unwrap()) as usize;
     let put = |number: u64, bytes: &[u8]| {
         let path = place.rings.join(format!("aclshim-{}-{number:x}.ring", 4_000_000 + number));
@@ -450,8 +455,8 @@ fn what_is_no_ring_or_a_spoiled_one_does_no_harm() {
         put(7, &spoiled(&ring, offset_of!(Header, slots), &long[..4])),
         put(8, &spoiled(&ring, offset_of!(Header, stride), &[0; 8])),
     ];
-    // These can be read, more or less.
-    for (number, (at, value)) in [
+    // These can be read, more or less: of a process that is gone, and of one that lives.
+    let changes = [
         (offset_of!(Header, rings), &long[..4]),
         (offset_of!(Header, first), &long[..]),
         (offset_of!(Header, stride), &long[..]),
@@ -474,11 +479,10 @@ fn what_is_no_ring_or_a_spoiled_one_does_no_harm() {
         (first + offset_of!(Control, since), &long[..]),
         (first + offset_of!(Control, not_recorded), &long[..]),
         (first + 4096, &long[..]),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        put(100 + number as u64, &spoiled(&ring, at, value));
+    ];
+    for (number, (at, value)) in changes.iter().enumerate() {
+        put(100 + number as u64, &spoiled(&ring, *at, value));
+        put(400 + number as u64, &spoiled(&living_ring, *at, value));
     }
     let mut random = 1u64;
     for number in 0..8 {
@@ -507,10 +511,23 @@ fn what_is_no_ring_or_a_spoiled_one_does_no_harm() {
     let collector = place.collector();
     let (mut child, folder) = place.hammer(&["2", "2000"]);
     child.wait().unwrap();
-    until("all that can be read is", || {
+    let is_left = |numbers: &[u64]| {
         let left = reader::files(&place.rings).unwrap();
-        left.iter().all(|path| kept.contains(path) || path.to_str().unwrap().contains("-40001"))
+        let of = |number: &u64| place.rings.join(format!("aclshim-{}-{number:x}.ring", 4_000_000 + number));
+        let names: Vec<PathBuf> = numbers.iter().map(of).collect();
+        left.iter().all(|path| kept.contains(path) || names.contains(path)) && names.iter().all(|path| path.exists())
+    };
+    // What belongs nowhere stays.
+    let [nowhere, living] = [[114, 115], [414, 415]];
+    let all: Vec<u64> = nowhere.into_iter().chain(400..400 + changes.len() as u64).collect();
+    until("those of the dead are written", || {
+        // Of a process without a number nobody can tell but that the file is in use, and a copy is not.
+        let of_living: Vec<u64> = all.iter().copied().filter(|number| ![406, 407, 408].contains(number)).collect();
+        is_left(&of_living)
     });
+    assert!(fs::read_dir(&out).unwrap().count() > 0, "those of the living are read, too");
+    host.end();
+    until("all that can be written is", || is_left(&[nowhere, living].concat()));
     let metrics = collector.metrics();
     assert_eq!(metrics.sum("aclshim_worker_failures_total", &[]), 0, "{}", collector.errors());
     collector.end(libc::SIGTERM);

@@ -138,7 +138,7 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
 /// nothing is known before the next boot.
 pub fn has_ended(file: &RingFile, origin: &Origin, pid_ns: u64) -> bool {
     let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let is_known = !here.is_empty() && !origin.boot_id.is_empty();
+    let is_known = !here.is_empty() && !origin.boot_id.is_empty() && (1..1 << 31).contains(&origin.pid);
     if is_known && (!origin.is_of_this_boot() || (pid_ns != 0 && origin.pid_ns == pid_ns)) {
         return is_gone(origin);
     }
