@@ -261,12 +261,12 @@ impl Metrics {
                 page.sample("_total", &labels[..if product.is_some() { 3 } else { 2 }], *found);
             }
         }
-        for Loss { name, of, help } in LOSSES {
+        for Counter { name, of, help } in LOSSES {
             page.family(&format!("aclshim_{name}"), Type::Counter, "", help);
             page.sample("_total", &[], of(&self.told));
         }
         let named: Vec<_> = processes.into_iter().filter(|process| process.is_named()).take(MOST_PROCESSES).collect();
-        for Loss { name, of, help } in LOSSES {
+        for Counter { name, of, help } in LOSSES {
             page.family(&format!("aclshim_process_{name}"), Type::Counter, "", &format!("{help} Of one process."));
             for process in &named {
                 page.sample("_total", &labels(process), of(&process.lost));
@@ -289,24 +289,39 @@ fn labels(process: &Process) -> [(&'static str, &str); 3] {
     [("pid", &process.pid), ("executable", &process.executable), ("born", &process.born)]
 }
 
-struct Loss {
+/// A number of something.
+struct Counter<T> {
     name: &'static str,
-    of: fn(&Lost) -> u64,
+    of: fn(&T) -> u64,
     help: &'static str,
 }
 
-const LOSSES: [Loss; 4] = [
-    Loss {
+const CALLS: [Counter<Calls>; 3] = [
+    Counter {
+        name: "calls",
+        of: |of| of.calls,
+        help: "Calls that were recorded, those under way included; without nested ones.",
+    },
+    Counter {
+        name: "nested_calls",
+        of: |of| of.nested,
+        help: "Calls that the vendor's library made inside another call.",
+    },
+    Counter { name: "call_errors", of: |of| of.errors, help: "Calls that returned something else than 0." },
+];
+
+const LOSSES: [Counter<Lost>; 4] = [
+    Counter {
         name: "calls_not_recorded",
         of: |lost| lost.not_recorded,
         help: "Calls that were forwarded and not recorded: there was no ring, or it was full.",
     },
-    Loss {
+    Counter {
         name: "slots_overwritten",
         of: |lost| lost.overwritten,
         help: "Slots of 64 bytes that were overwritten before they could be read (ACLSHIM_RECORD=flight).",
     },
-    Loss {
+    Counter {
         name: "calls_evicted",
         of: |lost| lost.evicted,
         help: "Recorded calls that went with older files, as ACLSHIM_BUDGET asks.",
@@ -371,22 +386,15 @@ impl Page {
     fn calls(&mut self, calls: &BTreeMap<String, BTreeMap<String, Calls>>) {
         let each =
             || calls.iter().flat_map(|(function, kinds)| kinds.iter().map(move |(kind, of)| (function, kind, of)));
-        let counters: [(&str, &str, fn(&Calls) -> u64, &str); 4] = [
-            (
-                "aclshim_calls",
-                "",
-                |of| of.calls,
-                "Calls that were recorded, those under way included; without nested ones.",
-            ),
-            ("aclshim_nested_calls", "", |of| of.nested, "Calls that the vendor's library made inside another call."),
-            ("aclshim_call_errors", "", |of| of.errors, "Calls that returned something else than 0."),
-            ("aclshim_copied_bytes", "bytes", |of| of.bytes, "Bytes of calls that returned 0."),
-        ];
-        for (name, unit, value, help) in counters {
-            self.family(name, Type::Counter, unit, help);
+        for Counter { name, of: value, help } in CALLS {
+            self.family(&format!("aclshim_{name}"), Type::Counter, "", help);
             for (function, kind, of) in each() {
                 self.sample("_total", &call_labels(function, kind), value(of));
             }
+        }
+        self.family("aclshim_copied_bytes", Type::Counter, "bytes", "Bytes of calls that returned 0.");
+        for (function, kind, of) in each() {
+            self.sample("_total", &call_labels(function, kind), of.bytes);
         }
         let help = "How long calls took, from entry to return.";
         self.family("aclshim_call_duration_seconds", Type::Histogram, "seconds", help);
