@@ -326,7 +326,11 @@ const LOSSES: [Counter<Lost>; 4] = [
         of: |lost| lost.evicted,
         help: "Recorded calls that went with older files, as ACLSHIM_BUDGET asks.",
     },
-    Loss { name: "write_failures", of: |lost| lost.write_failures, help: "Writes that failed; they are tried again." },
+    Counter {
+        name: "write_failures",
+        of: |lost| lost.write_failures,
+        help: "Writes that failed; they are tried again.",
+    },
 ];
 
 /// How it is written.
