@@ -1,4 +1,5 @@
 //! As somebody else, and on a disk of one's own.
+#![allow(dead_code)] // each test file uses its own part
 
 use crate::recording::hammer;
 use crate::recording::ordered::{Ordered, steps};

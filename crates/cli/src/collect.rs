@@ -1,43 +1,66 @@
-//! `aclshim collect`: drains the rings of all processes of this user from outside.
+//! `aclshim collect`: drains the rings of all processes of a machine from outside, as a service.
+//!
+//! | | |
+//! |---|---|
+//! | [`supervisor`] | starts a worker for each user who has rings, and adds up what they tell |
+//! | [`worker`] | drains the rings of one user, with that user's rights and no others |
+//! | [`metrics`] | what is counted, and how it is told |
+//! | [`exposition`] | where: a socket and a file |
+//! | [`system`] | waiting for signals, files and pipes |
 
-use aclshim_collect::outside::Outside;
+mod exposition;
+mod metrics;
+mod supervisor;
+mod system;
+mod worker;
+
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What `aclshim collect` is told.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:\n  aclshim collect &\n  LD_PRELOAD=/path/to/libaclshim.so ACLSHIM_DRAIN=outside ACLSHIM_DIR=out program"
-)]
+#[command(after_help = "Examples:
+  Drain all programs of this user, or as root of all users, until it is ended (SIGTERM, Ctrl-C):
+    aclshim collect &
+    LD_PRELOAD=/path/to/libaclshim.so ACLSHIM_DRAIN=outside ACLSHIM_DIR=$PWD/out program
+  With metrics for Prometheus, asked for or through node_exporter:
+    aclshim collect --metrics-socket /run/aclshim/metrics.sock
+    curl --unix-socket /run/aclshim/metrics.sock http://localhost/metrics
+    aclshim collect --metrics-file /var/lib/node_exporter/aclshim.prom
+  Write what ended programs have left, and stop:
+    aclshim collect --once")]
 pub struct Arguments {
     /// Stop when everything that is there now has been written
     #[arg(long)]
     once: bool,
+    /// Answer HTTP requests for /metrics on this UNIX socket, in OpenMetrics text
+    #[arg(long, value_name = "PATH")]
+    metrics_socket: Option<PathBuf>,
+    /// Write the metrics to this file now and then, for node_exporter's textfile collector (its name must end in .prom)
+    #[arg(long, value_name = "PATH")]
+    metrics_file: Option<PathBuf>,
+    /// How often the file is written, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
+    metrics_interval: Duration,
+    /// Drain the rings of one user and tell of it on standard output
+    #[arg(long, hide = true)]
+    worker: bool,
     /// The programs' ACLSHIM_RING_DIR
     #[arg(default_value = "/dev/shm", value_name = "RING_DIR")]
     folder: PathBuf,
 }
 
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.01..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give seconds, from 0.01 to 86400".into())
+}
+
 /// Drains what is in the folder.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
-    let folder = &arguments.folder;
-    if !folder.is_dir() {
-        bail!("{}: no such folder; it must be the ACLSHIM_RING_DIR of the programs", folder.display());
+    if !arguments.folder.is_dir() {
+        bail!("{}: no such folder; it must be the ACLSHIM_RING_DIR of the programs", arguments.folder.display());
     }
-    let mut outside = Outside::new(folder);
-    let (mut looked, mut nap) = (None::<Instant>, Duration::from_millis(1));
-    loop {
-        if looked.is_none_or(|looked| looked.elapsed() > Duration::from_millis(100)) {
-            outside.look();
-            looked = Some(Instant::now());
-        }
-        let passed = outside.pass();
-        if passed.slots == 0 && arguments.once {
-            return Ok(ExitCode::SUCCESS);
-        }
-        nap = if passed.slots == 0 { (nap * 5 / 4).min(Duration::from_millis(4)) } else { Duration::from_micros(500) };
-        std::thread::sleep(nap);
-    }
+    if arguments.worker { worker::main(&arguments) } else { supervisor::main(&arguments) }
 }

@@ -1,6 +1,8 @@
 //! What records add up to: calls, bytes, errors and durations by function.
 
+use crate::seen::{self, Direction};
 use aclshim_facts::Function;
+use aclshim_facts::abi;
 use aclshim_facts::call::Amount;
 use aclshim_trace::clock::Calibration;
 use aclshim_trace::record::{Call, End, Entry};
@@ -18,6 +20,7 @@ const BUCKETS: usize = 16 * 61;
 pub struct Histogram {
     buckets: Vec<u64>,
     count: u64,
+    sum: u64,
 }
 
 impl Histogram {
@@ -30,6 +33,7 @@ impl Histogram {
         }
         self.buckets[bucket as usize] += 1;
         self.count += 1;
+        self.sum = self.sum.saturating_add(value);
     }
 
     /// All of another.
@@ -39,6 +43,22 @@ impl Histogram {
             *mine += more;
         }
         self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All of them together.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// How many are less than a power of two, which is at least 16.
+    pub fn below(&self, power: u32) -> u64 {
+        self.buckets.iter().take((power as usize - 3) * 16).sum()
     }
 
     /// Each power of two that any value is below and not below its half, and how many those are.
@@ -109,7 +129,7 @@ impl Sums {
 /// A call whose end has not been read yet.
 #[derive(Debug)]
 struct Open {
-    function: usize,
+    index: usize,
     bytes: u64,
     is_left: bool,
     is_nested: bool,
@@ -118,9 +138,42 @@ struct Open {
 /// The records of one process, added up in the order of their rings.
 #[derive(Debug, Default)]
 pub struct Account {
-    /// By the header's numbers.
-    functions: Vec<Sums>,
+    /// By the header's numbers; by these and by kind where that is asked for.
+    sums: Vec<Sums>,
+    by_kind: bool,
     open: BTreeMap<(u32, u64), Open>,
+}
+
+/// The kinds of copy that an account tells apart: those with a name, all others, and for calls without a kind, which are
+/// fills and batches, the directions.
+const KINDS: usize = abi::KINDS.len() + 1 + Direction::ALL.len();
+const OTHER_KIND: usize = abi::KINDS.len();
+const NO_KIND: usize = OTHER_KIND + 1;
+
+/// The kind of a call of one slot.
+fn kind_of_slot(head: Head) -> usize {
+    match head.layout() {
+        Layout::Fill => NO_KIND + Direction::Unknown as usize,
+        _ => OTHER_KIND.min(head.kind().into()),
+    }
+}
+
+/// The kind of a call.
+fn kind_of(function: Option<Function>, call: &Call) -> usize {
+    let kind = function.and_then(|function| seen::kind(&function.call(&call.arguments).form));
+    match kind {
+        Some(kind) => usize::try_from(kind.0).map_or(OTHER_KIND, |kind| kind.min(OTHER_KIND)),
+        None => NO_KIND + seen::direction(None, call) as usize,
+    }
+}
+
+/// A kind by its name, and which way it goes.
+fn named(kind: usize) -> (&'static str, Direction) {
+    match kind {
+        NO_KIND.. => ("NONE", Direction::ALL[kind - NO_KIND]),
+        OTHER_KIND => ("OTHER", Direction::Unknown),
+        _ => (abi::KINDS[kind], Direction::of_kind(kind as i32)),
+    }
 }
 
 /// How many bytes a call asks to move or set.
@@ -132,6 +185,15 @@ pub fn bytes(function: Function, call: &Call) -> u64 {
 }
 
 impl Account {
+    /// One that also tells the kinds of copy apart.
+    pub fn of_kinds() -> Self {
+        Self { by_kind: true, ..Self::default() }
+    }
+
+    fn index(&self, function: usize, kind: impl FnOnce() -> usize) -> usize {
+        if self.by_kind { function * KINDS + kind() } else { function }
+    }
+
     /// Adds a record of ring `ring`; `function` is what the process called number `call.function`.
     pub fn add(&mut self, ring: u32, entry: &Entry, function: Option<Function>, clock: Option<&Calibration>) {
         match entry {
@@ -139,7 +201,7 @@ impl Account {
             Entry::End { of, end } => {
                 if let Some(open) = self.open.remove(&(ring, *of)) {
                     if !open.is_left && !open.is_nested {
-                        self.sums(open.function).in_flight -= 1;
+                        self.sums(open.index).in_flight -= 1;
                     }
                     self.ended(&open, end, clock);
                 }
@@ -162,7 +224,9 @@ impl Account {
     /// Adds a slot that it [`takes`](Self::takes).
     pub fn take(&mut self, ring: u32, number: u64, slot: &Words, clock: Option<&Calibration>) {
         self.leave(ring, number);
-        let sums = self.sums(usize::from(Head(slot[0]).function()));
+        let head = Head(slot[0]);
+        let index = self.index(head.function().into(), || kind_of_slot(head));
+        let sums = self.sums(index);
         sums.calls += 1;
         sums.bytes = sums.bytes.saturating_add(slot[6]);
         if let Some(clock) = clock {
@@ -170,17 +234,17 @@ impl Account {
         }
     }
 
-    fn sums(&mut self, function: usize) -> &mut Sums {
-        if self.functions.len() <= function {
-            self.functions.resize_with(function + 1, Sums::default);
+    fn sums(&mut self, index: usize) -> &mut Sums {
+        if self.sums.len() <= index {
+            self.sums.resize_with(index + 1, Sums::default);
         }
-        &mut self.functions[function]
+        &mut self.sums[index]
     }
 
     fn call(&mut self, ring: u32, call: &Call, function: Option<Function>, clock: Option<&Calibration>) {
-        let index = usize::from(call.function);
+        let index = self.index(call.function.into(), || kind_of(function, call));
         let open = Open {
-            function: index,
+            index,
             bytes: function.map_or(0, |function| bytes(function, call)),
             is_left: false,
             is_nested: call.is_nested,
@@ -213,7 +277,7 @@ impl Account {
         }
         for open in self.open.range_mut((ring, 0)..(ring, number)).map(|(_, open)| open) {
             if !open.is_left && !open.is_nested {
-                self.functions[open.function].in_flight -= 1;
+                self.sums[open.index].in_flight -= 1;
             }
             open.is_left = true;
         }
@@ -223,7 +287,7 @@ impl Account {
         if open.is_nested {
             return;
         }
-        let sums = self.sums(open.function);
+        let sums = self.sums(open.index);
         if end.code == 0 {
             sums.bytes = sums.bytes.saturating_add(open.bytes);
         } else {
@@ -234,18 +298,37 @@ impl Account {
         }
     }
 
-    /// By the header's numbers.
+    /// By the header's numbers; of an account that does not tell kinds apart.
     pub fn functions(&self) -> &[Sums] {
-        &self.functions
+        &self.sums
+    }
+
+    /// By the header's numbers, whatever else is told apart.
+    pub fn by_function(&self) -> Vec<Sums> {
+        let each = if self.by_kind { KINDS } else { 1 };
+        self.sums.chunks(each).map(sum).collect()
+    }
+
+    /// What there is by the header's number, the kind and the direction; of an account that tells kinds apart.
+    pub fn kinds(&self) -> impl Iterator<Item = (usize, &'static str, Direction, &Sums)> {
+        let used = self.sums.iter().enumerate().filter(|(_, sums)| sums.calls + sums.nested > 0);
+        used.map(|(index, sums)| {
+            let (kind, direction) = named(index % KINDS);
+            (index / KINDS, kind, direction, sums)
+        })
     }
 
     /// Everything together.
     pub fn total(&self) -> Sums {
-        self.functions.iter().fold(Sums::default(), |mut total, sums| {
-            total.merge(sums);
-            total
-        })
+        sum(&self.sums)
     }
+}
+
+fn sum(parts: &[Sums]) -> Sums {
+    parts.iter().fold(Sums::default(), |mut total, sums| {
+        total.merge(sums);
+        total
+    })
 }
 
 #[cfg(test)]

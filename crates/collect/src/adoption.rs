@@ -81,7 +81,7 @@ impl Adoption {
         let file = RingFile::open_to_drain(path).ok()?;
         if origin.dir == self.dir {
             finish(file);
-        } else if is_empty(file) {
+        } else if is_empty(&mut { file }) {
             let _ = std::fs::remove_file(path);
         }
         Some(())
@@ -97,7 +97,7 @@ fn is_nobody(name: &OsStr) -> bool {
 }
 
 /// Whether nothing is left to be drained.
-fn is_empty(mut file: RingFile) -> bool {
+fn is_empty(file: &mut RingFile) -> bool {
     let rings = file.look_for_rings();
     (0..rings).filter_map(|number| file.ring(number)).all(|ring| {
         let drained = ring.control.drained.load(Ordering::Relaxed);
@@ -106,23 +106,43 @@ fn is_empty(mut file: RingFile) -> bool {
 }
 
 /// Drains the file of a process that is gone, and removes it if all has been written.
-pub fn finish(file: RingFile) {
-    let drain = Drain::new(file.header(), "outside");
-    finish_with(file, drain);
+pub fn finish(mut file: RingFile) {
+    let mut drain = Drain::new(file.header(), "outside");
+    finish_with(&mut file, &mut drain);
 }
 
-/// The same with a drain that may have begun while the process lived.
-pub fn finish_with(mut file: RingFile, mut drain: Drain) {
+/// The same with a drain that may have begun while the process lived; whether all has been written.
+pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
     file.look_for_rings();
     let moved = drain.pass(file.header(), |number| file.ring(number), Reading::Finish);
     if moved > 0 {
         drain.adopt(file.path.as_os_str().as_bytes(), moved);
-        drain.stop(file.header(), |number| file.ring(number), "the process is gone");
     }
-    let path = file.path.clone();
-    if drain.is_well() && is_empty(file) {
-        let _ = std::fs::remove_file(path);
+    if !drain.is_well() || !is_empty(file) {
+        return false;
     }
+    // What was lost stands only here, if nobody has written it down since.
+    drain.stop(file.header(), |number| file.ring(number), "the process is gone");
+    let is_done = drain.is_well();
+    if is_done {
+        let _ = std::fs::remove_file(&file.path);
+    }
+    is_done
+}
+
+/// Whether the process of a file that is opened to be drained is known to be gone, wherever it ran; `pid_ns` is our own
+/// pid namespace, 0 if we do not know it.
+///
+/// Of our own namespace `/proc` tells. In another one its number means nothing here, or somebody else: there it is gone
+/// when nobody has the file mapped any more ([`RingFile::is_alone`]). Where the file system cannot say that either,
+/// nothing is known before the next boot.
+pub fn has_ended(file: &RingFile, origin: &Origin, pid_ns: u64) -> bool {
+    let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let is_known = !here.is_empty() && !origin.boot_id.is_empty() && (1..1 << 31).contains(&origin.pid);
+    if is_known && (!origin.is_of_this_boot() || (pid_ns != 0 && origin.pid_ns == pid_ns)) {
+        return is_gone(origin);
+    }
+    file.is_alone() == Some(true)
 }
 
 /// Whether a process of our own pid namespace is known to be gone: nobody has its number, or

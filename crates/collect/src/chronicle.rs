@@ -7,6 +7,7 @@ use crate::account::Account;
 use crate::chain::Place;
 use crate::failure::{Report, Trouble};
 use crate::inspector::{Failed, Inspector, Looked, Said};
+use crate::judge::Total;
 use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
@@ -29,7 +30,7 @@ const OPEN: usize = 256;
 
 /// What was lost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Losses {
+pub struct Losses {
     /// Calls that were forwarded and not recorded.
     pub not_recorded: u64,
     /// Slots that were overwritten before they could be read.
@@ -290,7 +291,8 @@ impl Chronicle {
         }
         self.told = total.calls + total.nested;
         let now = realtime_ns();
-        let named = self.account.functions().iter().enumerate().filter(|(_, sums)| sums.calls + sums.nested > 0);
+        let functions = self.account.by_function();
+        let named = functions.iter().enumerate().filter(|(_, sums)| sums.calls + sums.nested > 0);
         let named = named.map(|(number, sums)| (names.get(number).map(String::as_str), sums));
         for (function, sums) in named.chain([(None, &total)]) {
             let of_all = |value| if function.is_none() { value } else { 0 };
@@ -308,6 +310,21 @@ impl Chronicle {
             };
             let _ = self.log.line(now, &line);
         }
+    }
+
+    /// Counts calls by the kind of copy, too.
+    pub fn count_kinds(&mut self) {
+        self.account = Account::of_kinds();
+    }
+
+    /// What the calls add up to.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// How often each rule was broken.
+    pub fn findings(&self) -> &BTreeMap<String, Total> {
+        self.inspector.findings()
     }
 
     /// What goes wrong with the log now, if anything.

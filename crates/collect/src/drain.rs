@@ -4,21 +4,25 @@
 //! tried again. Whoever drains holds the ring file ([`aclshim_trace::reader::lock`]), so there is one at a time,
 //! and the next one goes on where the last one stopped.
 
+use crate::account::Account;
 use crate::adoption::is_gone;
 use crate::budget::Sizes;
 use crate::chain::Place;
-use crate::chronicle::{Chronicle, Losses};
-use crate::failure::Failure;
+use crate::chronicle::Chronicle;
+pub use crate::chronicle::Losses;
+use crate::failure::{Failure, Trouble};
 use crate::inspector::Inspector;
+use crate::judge::Total;
 use crate::names::{Who, stem};
 use crate::segment::TraceWriter;
 use crate::stderr::Stderr;
 use aclshim_trace::clock::{monotonic_ns, realtime_ns, ticks};
 use aclshim_trace::layout::Header;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, Ring, Run};
+use aclshim_trace::reader::{MOST_RINGS, Reading, Ring, Run};
 use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::slot::{self, Layout, Words};
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
@@ -51,6 +55,13 @@ pub struct Drain {
     second: u64,
     /// What the trace tells of.
     told: Losses,
+    /// The most slots that one ring had in one pass.
+    fullest: u64,
+}
+
+/// How many rings a process has made. A header that says more than any process has is nonsense.
+fn rings(header: &Header) -> usize {
+    header.rings.load(Ordering::Acquire).min(MOST_RINGS) as usize
 }
 
 /// The bytes of a header.
@@ -90,6 +101,7 @@ impl Drain {
             minute: monotonic_ns(),
             second: 0,
             told: Losses::default(),
+            fullest: 0,
             origin,
         }
     }
@@ -107,12 +119,14 @@ impl Drain {
     /// Writes what there is, and returns how many slots that were. Errors are counted in the header,
     /// remembered, and said in the log as soon as it can be written.
     pub fn pass<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, how: Reading) -> u64 {
-        let rings = header.rings.load(Ordering::Acquire) as usize;
         let mut moved = 0;
-        for number in 0..rings {
+        for number in 0..rings(header) {
             let Some(one) = ring(number) else { continue };
             match self.ring(header, number as u32, one, how) {
-                Ok(slots) => moved += slots,
+                Ok(slots) => {
+                    self.fullest = self.fullest.max(slots);
+                    moved += slots;
+                }
                 Err(_) => {
                     header.write_failures.fetch_add(1, Ordering::Relaxed);
                     break;
@@ -220,10 +234,9 @@ impl Drain {
     }
 
     /// What was lost so far: calls that found no ring or a full one, and what was overwritten.
-    fn losses<'a>(&self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>) -> Losses {
-        let rings = header.rings.load(Ordering::Acquire) as usize;
+    pub fn losses<'a>(&self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>) -> Losses {
         let mut losses = Losses { not_recorded: header.not_recorded.load(Ordering::Relaxed), overwritten: 0 };
-        for ring in (0..rings).filter_map(ring) {
+        for ring in (0..rings(header)).filter_map(ring) {
             losses.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
             losses.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
         }
@@ -275,9 +288,39 @@ impl Drain {
         self.chronicle.adopted(ring_file, slots);
     }
 
+    /// From now on, before there is anything: counts calls by the kind of copy, too.
+    pub fn count_kinds(&mut self) {
+        self.chronicle.count_kinds();
+    }
+
+    /// What the calls that it has written add up to.
+    pub fn account(&self) -> &Account {
+        self.chronicle.account()
+    }
+
+    /// How often each rule was broken.
+    pub fn findings(&self) -> &BTreeMap<String, Total> {
+        self.chronicle.findings()
+    }
+
+    /// How many calls went with older files.
+    pub fn evicted(&self) -> u64 {
+        self.trace.evicted()
+    }
+
+    /// The most slots that one ring had in one pass since this was last asked.
+    pub fn take_fullest(&mut self) -> u64 {
+        std::mem::take(&mut self.fullest)
+    }
+
     /// Whether everything that was asked for has been written.
     pub fn is_well(&self) -> bool {
-        self.trace.trouble().is_none() && self.chronicle.trouble().is_none()
+        self.trouble().is_none()
+    }
+
+    /// What goes wrong now, if anything.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trace.trouble().or(self.chronicle.trouble())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the log tells of calls that break a rule, fail, or go otherwise than the rulebook says.
 
-use crate::judge::{Judge, Told};
+use crate::judge::{Judge, Told, Total};
 use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
@@ -271,6 +271,11 @@ impl Inspector {
         {
             let _ = log.line(time_ns, &lines::Warning { topic: "unsupported", message: &message });
         }
+    }
+
+    /// How often each rule was broken.
+    pub fn findings(&self) -> &BTreeMap<String, Total> {
+        self.judge.totals()
     }
 
     /// How often each rule was broken, and what is still open.

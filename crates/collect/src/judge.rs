@@ -67,6 +67,8 @@ pub struct Total {
     pub known: u64,
     /// The worst that it was.
     pub worst: Option<Severity>,
+    /// How often it was how bad, by [`Severity`].
+    pub by_severity: [u64; 4],
 }
 
 /// The call that a finding is about.
@@ -277,6 +279,7 @@ impl Judge {
         *count? += 1;
         if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
             total.found += 1;
+            total.by_severity[total.worst.unwrap_or(ALIGN_64.severity) as usize] += 1;
         }
         Some(1 << ALIGN_64.number)
     }
@@ -398,6 +401,7 @@ impl Judge {
         let total = self.totals.entry(name).or_default();
         total.found += 1;
         total.worst = total.worst.max(Some(finding.severity));
+        total.by_severity[finding.severity as usize] += 1;
         let site = self.modules.site(call.site);
         if self.mute.is_known(rule.id, function, site.as_ref()) {
             total.known += 1;

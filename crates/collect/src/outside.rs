@@ -3,24 +3,43 @@
 //! Nothing of it is in the processes themselves. It may be ended at any time, also by SIGKILL: what it has written is
 //! marked in the rings, and the next one goes on there.
 
-use crate::adoption::{self, is_gone};
+use crate::adoption;
+use crate::directory::is_unfinished;
 use crate::drain::Drain;
+use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::layout::HEADER;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile};
+use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// What could not be written is tried again after so long.
+const FAILED_NAP_NS: u64 = 20_000_000;
+/// The same for a process that is gone: nothing is lost meanwhile.
+const ENDED_NAP_NS: u64 = 1_000_000_000;
 
 /// The processes that are drained.
 pub struct Outside {
     folder: PathBuf,
     pid_ns: u64,
+    /// How many files are held at most.
+    most: usize,
+    counts_kinds: bool,
     drains: BTreeMap<PathBuf, Drained>,
 }
 
-struct Drained {
-    file: RingFile,
-    drain: Drain,
+/// A process that is drained.
+pub struct Drained {
+    /// Its ring file.
+    pub file: RingFile,
+    /// What writes its records.
+    pub drain: Drain,
+    /// It is gone, but what it has left cannot be written.
+    has_ended: bool,
+    /// Until then nothing is tried.
+    rests_until: u64,
 }
 
 /// What one pass did.
@@ -37,46 +56,124 @@ impl Outside {
     pub fn new(folder: &Path) -> Self {
         crate::install();
         let pid_ns = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
-        Self { folder: folder.to_owned(), pid_ns, drains: BTreeMap::new() }
+        // The only user of a file is asked for by a lease. Who opens the file just then is told to us by this signal, whose
+        // default is to end us.
+        // SAFETY: nobody here waits for it.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+        Self { folder: folder.to_owned(), pid_ns, most: usize::MAX, counts_kinds: false, drains: BTreeMap::new() }
+    }
+
+    /// Counts calls by the kind of copy, too.
+    pub fn count_kinds(&mut self) {
+        self.counts_kinds = true;
+    }
+
+    /// Holds so many files at most; the others wait.
+    pub fn hold_at_most(&mut self, most: usize) {
+        self.most = most;
     }
 
     /// Looks for processes that came or ended.
     pub fn look(&mut self) {
-        // SAFETY: asks for our own number.
-        let me = unsafe { libc::geteuid() };
+        self.find();
+        self.end(|_| ());
+    }
+
+    /// Looks for processes that came.
+    pub fn find(&mut self) {
         for path in reader::files(&self.folder).unwrap_or_default() {
-            let is_ours = || std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == me);
-            if self.drains.contains_key(&path) || !is_ours() {
-                continue;
-            }
-            // One that another drain has is that one's, and comes to us if it ends.
-            if let Ok(file) = RingFile::open_to_drain(&path) {
-                let drain = Drain::new(file.header(), "outside");
-                self.drains.insert(path, Drained { file, drain });
-            }
-        }
-        let gone: Vec<PathBuf> =
-            self.drains.iter().filter(|(_, one)| self.has_ended(one)).map(|(path, _)| path.clone()).collect();
-        for path in gone {
-            if let Some(Drained { file, drain }) = self.drains.remove(&path) {
-                adoption::finish_with(file, drain);
+            if !self.drains.contains_key(&path)
+                && self.drains.len() < self.most
+                && let Some(found) = self.open(&path)
+            {
+                self.drains.insert(path, found);
             }
         }
     }
 
-    /// Of a process in another pid namespace nobody here can tell.
-    fn has_ended(&self, one: &Drained) -> bool {
-        let origin = Origin::new(one.file.header());
-        origin.pid_ns == self.pid_ns && is_gone(&origin)
+    fn open(&self, path: &Path) -> Option<Drained> {
+        // SAFETY: asks for our own number.
+        let me = unsafe { libc::geteuid() };
+        // Others' files are not even opened. Whose it is that was opened is asked again: names can change meanwhile, and
+        // a header says which files are written as us.
+        let about = std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
+        let file = match RingFile::open_to_drain(path) {
+            Ok(file) => file,
+            Err(Unreadable::NotOurs) if is_unfinished(&about) && is_blank(path) => {
+                // Its process was killed while it made it.
+                let _ = std::fs::remove_file(path);
+                return None;
+            }
+            // One that another drain has is that one's, and comes to us if it ends.
+            Err(_) => return None,
+        };
+        // The other one may have ended because it had removed the file.
+        let about = std::fs::symlink_metadata(path).ok()?;
+        if file.owner().ok()? != me || file.inode().ok()? != about.ino() {
+            return None;
+        }
+        let mut drain = Drain::new(file.header(), "outside");
+        if self.counts_kinds {
+            drain.count_kinds();
+        }
+        Some(Drained { file, drain, has_ended: false, rests_until: 0 })
+    }
+
+    /// Looks for processes that ended, writes what they have left, and hands those of which all is written to `done`.
+    pub fn end(&mut self, mut done: impl FnMut(&mut Drained)) {
+        let (now, pid_ns) = (monotonic_ns(), self.pid_ns);
+        self.drains.retain(|_, one| {
+            if now < one.rests_until {
+                return true;
+            }
+            one.has_ended |= adoption::has_ended(&one.file, &Origin::new(one.file.header()), pid_ns);
+            let is_done = one.has_ended && adoption::finish_with(&mut one.file, &mut one.drain);
+            if is_done {
+                done(one);
+            } else if one.has_ended {
+                one.rests_until = now + ENDED_NAP_NS;
+            }
+            !is_done
+        });
     }
 
     /// Writes what there is.
     pub fn pass(&mut self) -> Passed {
-        let mut passed = Passed { slots: 0, processes: self.drains.len() };
-        for Drained { file, drain } in self.drains.values_mut() {
+        self.pass_as(Reading::Drain)
+    }
+
+    /// The same as the last that is done for now: not even calls under way are waited for, where others have ended since.
+    pub fn flush(&mut self) -> Passed {
+        self.pass_as(Reading::Flush)
+    }
+
+    fn pass_as(&mut self, how: Reading) -> Passed {
+        let now = monotonic_ns();
+        let mut passed = Passed::default();
+        for Drained { file, drain, rests_until, .. } in self.drains.values_mut().filter(|one| !one.has_ended) {
+            passed.processes += 1;
+            if now < *rests_until {
+                continue;
+            }
             file.look_for_rings();
-            passed.slots += drain.pass(file.header(), |number| file.ring(number), Reading::Drain);
+            passed.slots += drain.pass(file.header(), |number| file.ring(number), how);
+            *rests_until = if drain.is_well() { 0 } else { now + FAILED_NAP_NS };
         }
         passed
     }
+
+    /// The processes that are drained, and those that are gone and could not be written yet.
+    pub fn drained(&mut self) -> impl Iterator<Item = &mut Drained> {
+        self.drains.values_mut()
+    }
+}
+
+/// Whether a file is as long as a header and says nothing yet.
+fn is_blank(path: &Path) -> bool {
+    let mut begin = [1; 8];
+    let open = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    open.is_ok_and(|file| {
+        let is_short = file.metadata().is_ok_and(|about| about.len() <= HEADER as u64);
+        is_short && file.read_at(&mut begin, 0).is_ok_and(|read| read == 0 || begin == [0; 8])
+    })
 }

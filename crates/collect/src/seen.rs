@@ -77,10 +77,7 @@ impl<'a> Seen<'a> {
 
     /// Which way the bytes went, as far as the arguments tell.
     pub fn direction(&self) -> Direction {
-        match self.kind() {
-            Some(kind) => Direction::of_kind(kind.0),
-            None => self.call.batch.as_ref().and_then(|batch| batch.direction).map_or(Direction::Unknown, of_places),
-        }
+        direction(self.kind(), self.call)
     }
 
     /// The stream of an asynchronous call; 0 is the default stream.
@@ -99,7 +96,16 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
+/// Which way the bytes of a call of that kind went.
+pub(crate) fn direction(kind: Option<aclrtMemcpyKind>, call: &Call) -> Direction {
+    match kind {
+        Some(kind) => Direction::of_kind(kind.0),
+        None => call.batch.as_ref().and_then(|batch| batch.direction).map_or(Direction::Unknown, of_places),
+    }
+}
+
+/// The kind of copy that a call asks for.
+pub(crate) fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
     match *form {
         Form::Linear { kind, .. }
         | Form::Pitched { kind, .. }

@@ -6,7 +6,7 @@ use crate::slot::{Head, Layout, Slot, State, Words};
 use crate::sync::{Ordering, spin_loop};
 
 #[cfg(not(loom))]
-pub use crate::ring_file::{RingFile, Unreadable, files, lock};
+pub use crate::ring_file::{MOST_RINGS, RingFile, Unreadable, files, lock};
 
 /// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,15 @@ impl Ring<'_> {
         let slots = Vec::with_capacity(most.min(self.slots.len()) + 64);
         let mut run = Run { first: from, slots, next: from, overwritten: 0 };
         let end = if how.is_of_the_living() { u64::MAX } else { self.end(from) };
+        let mut gaps = 0;
         while run.slots.len() < most && run.next < end {
+            // No more of them can be in a ring than it has slots: what stands there makes no sense.
+            if gaps > self.slots.len() {
+                if !how.is_of_the_living() {
+                    run.next = end;
+                }
+                break;
+            }
             let at = run.next;
             let start = run.slots.len();
             let mut seen = self.see(at, &mut run.slots);
@@ -214,6 +222,7 @@ impl Ring<'_> {
                     // no call: whoever jumped away from it had not made its call yet, or has counted it.
                     run.overwritten += u64::from(run.overwritten > 0);
                     run.next += 1;
+                    gaps += 1;
                 }
                 Seen::Lapped => {
                     let oldest = self.end(at).saturating_sub(self.slots.len() as u64).max(at + 1);

@@ -102,9 +102,39 @@ impl RingFile {
         unsafe { &*self.header.at.cast() }
     }
 
+    /// Whose file it is: what was opened, not what its name stands for now.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(self.file.metadata()?.uid())
+    }
+
+    /// Its inode.
+    pub fn inode(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.ino())
+    }
+
+    /// Whether nobody else has the file open or mapped for writing, in whatever namespace or container of this machine;
+    /// `None` where the file system cannot say. For a file that is opened to be drained, by its owner.
+    ///
+    /// A lease on a file is granted to its only user. It is given back at once: who opens the file in between waits for
+    /// that, and the system tells us by SIGIO, which the caller must ignore.
+    pub fn is_alone(&self) -> Option<bool> {
+        let lease = |kind: libc::c_int| {
+            // SAFETY: an open descriptor of ours.
+            unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETLEASE, kind) }
+        };
+        if lease(libc::F_WRLCK) == 0 {
+            lease(libc::F_UNLCK);
+            return Some(true);
+        }
+        (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(false)
+    }
+
     /// Maps the rings that were made since; how many there may be.
     pub fn look_for_rings(&mut self) -> usize {
         let made = self.header().rings.load(Ordering::Acquire).min(MOST_RINGS) as usize;
+        if made <= self.rings.len() && self.rings.iter().all(Option::is_some) {
+            return self.rings.len();
+        }
         let length = CONTROL + self.slots * size_of::<Slot>();
         self.rings.resize_with(self.rings.len().max(made), || None);
         let (first, stride) = (self.header().first, self.header().stride);
@@ -134,7 +164,8 @@ impl RingFile {
 
 /// More than any process has: what a file says beyond that is nonsense.
 const MOST_SLOTS: u32 = 1 << 24;
-const MOST_RINGS: u32 = 1 << 16;
+/// The same for rings.
+pub const MOST_RINGS: u32 = 1 << 16;
 
 /// Takes a ring file for draining, until `file` is closed.
 pub fn lock(file: &File) -> Result<(), Unreadable> {

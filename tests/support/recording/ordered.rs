@@ -21,8 +21,10 @@ pub fn steps() -> PathBuf {
 /// A host that does what it is told to.
 pub struct Ordered {
     child: std::process::Child,
-    /// The folder that is its `ACLSHIM_RING_DIR`.
+    /// Its working directory.
     pub scratch: PathBuf,
+    /// The folder that is its `ACLSHIM_RING_DIR`.
+    rings: PathBuf,
     orders: fs::File,
     given: u64,
 }
@@ -37,7 +39,12 @@ impl Ordered {
         // For both, so that opening does not wait for a host that may never come.
         let orders = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
         let (child, scratch) = prepare(watched(program), &pipe).spawn();
-        Self { child, scratch, orders, given: 0 }
+        Self { child, rings: scratch.clone(), scratch, orders, given: 0 }
+    }
+
+    /// Has its rings in another folder.
+    pub fn with_rings(self, rings: &Path) -> Self {
+        Self { rings: rings.to_owned(), ..self }
     }
 
     /// Gives an order and waits until it is done.
@@ -55,7 +62,7 @@ impl Ordered {
     #[track_caller]
     pub fn until(&mut self, what: &str, is_so: impl Fn(&mut RingFile) -> bool) {
         loop {
-            let files = reader::files(&self.scratch).unwrap();
+            let files = reader::files(&self.rings).unwrap();
             if files.iter().filter_map(|file| RingFile::open(file).ok()).any(|mut ring| is_so(&mut ring)) {
                 return;
             }

@@ -1,0 +1,434 @@
+//! What the collector counts, and how it is told: OpenMetrics, or the older text that node_exporter reads.
+//!
+//! A call has the labels `function`, `kind` and `direction`, and no others: so many series there are, whatever runs.
+//! What belongs to one process, losses and how full its rings are, is told while it is drained, and then goes into the totals.
+
+use aclshim_collect::account::Sums;
+use aclshim_collect::outside::Drained;
+use aclshim_collect::seen::Direction;
+use aclshim_facts::Function;
+use aclshim_facts::abi;
+use aclshim_facts::rule::{Rule, Severity};
+use aclshim_trace::layout::{PREFIX, SUFFIX};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+/// The upper bounds of the durations, as powers of two of a nanosecond: from 256 ns to 4.3 s. (Durations are cut to whole
+/// nanoseconds, so those that are counted as less than 256 took no more than that.)
+const POWERS: [u32; 13] = [8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32];
+
+/// The name of a function that this program does not know.
+const UNKNOWN: &str = "unknown";
+
+/// So many processes are told one by one.
+const MOST_PROCESSES: usize = 1000;
+
+/// What calls of one function and kind add up to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
+    calls: u64,
+    nested: u64,
+    errors: u64,
+    bytes: u64,
+    /// How many took less than each of [`POWERS`].
+    below: [u64; POWERS.len()],
+    timed: u64,
+    duration_ns: u64,
+}
+
+impl Calls {
+    fn of(sums: &Sums) -> Self {
+        Self {
+            calls: sums.calls,
+            nested: sums.nested,
+            errors: sums.errors,
+            bytes: sums.bytes,
+            below: POWERS.map(|power| sums.durations.below(power)),
+            timed: sums.durations.count(),
+            duration_ns: sums.durations.sum(),
+        }
+    }
+
+    fn add(&mut self, other: &Calls) {
+        let Self { calls, nested, errors, bytes, below, timed, duration_ns } = self;
+        let mine = [calls, nested, errors, bytes, timed, duration_ns];
+        let more = [other.calls, other.nested, other.errors, other.bytes, other.timed, other.duration_ns];
+        for (mine, more) in mine.into_iter().chain(below).zip(more.iter().chain(&other.below)) {
+            *mine = mine.saturating_add(*more);
+        }
+    }
+}
+
+/// What was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lost {
+    not_recorded: u64,
+    overwritten: u64,
+    evicted: u64,
+    write_failures: u64,
+}
+
+impl Lost {
+    fn zip(self, other: Lost, with: impl Fn(u64, u64) -> u64) -> Lost {
+        Lost {
+            not_recorded: with(self.not_recorded, other.not_recorded),
+            overwritten: with(self.overwritten, other.overwritten),
+            evicted: with(self.evicted, other.evicted),
+            write_failures: with(self.write_failures, other.write_failures),
+        }
+    }
+
+    fn add(&mut self, other: Lost) {
+        *self = self.zip(other, u64::saturating_add);
+    }
+}
+
+/// What only ever grows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// By function, and by kind and direction.
+    calls: BTreeMap<String, BTreeMap<String, Calls>>,
+    /// By rule and severity.
+    findings: BTreeMap<String, BTreeMap<String, u64>>,
+    lost: Lost,
+}
+
+impl Totals {
+    /// Adds what was read of a process, but for what was lost.
+    pub fn add_process(&mut self, one: &Drained) {
+        let names = &one.drain.origin().functions;
+        for (function, kind, direction, sums) in one.drain.account().kinds() {
+            let name = names.get(function).filter(|name| Function::by_name(name).is_some());
+            let function = self.calls.entry(name.map_or(UNKNOWN, String::as_str).to_owned()).or_default();
+            function.entry(format!("{kind},{}", direction.name())).or_default().add(&Calls::of(sums));
+        }
+        for (rule, total) in one.drain.findings() {
+            for (severity, found) in SEVERITIES.iter().zip(total.by_severity).filter(|(_, found)| *found > 0) {
+                let rule = self.findings.entry(rule.clone()).or_default();
+                *rule.entry(severity.name().to_owned()).or_default() += found;
+            }
+        }
+    }
+
+    /// Adds what was lost.
+    pub fn add_lost(&mut self, lost: Lost) {
+        self.lost.add(lost);
+    }
+
+    /// Adds others. They come from a process that runs as somebody else: names that are not ours are left out.
+    fn add(&mut self, others: &Totals) {
+        for (function, kinds) in &others.calls {
+            for (kind, calls) in kinds {
+                if (function == UNKNOWN || Function::by_name(function).is_some()) && is_kind(kind) {
+                    self.calls.entry(function.clone()).or_default().entry(kind.clone()).or_default().add(calls);
+                }
+            }
+        }
+        for (rule, severities) in &others.findings {
+            for (severity, found) in severities {
+                let is_severity = SEVERITIES.iter().any(|one| one.name() == severity);
+                if is_severity && Rule::by_id(split(rule).0).is_some() && rule.len() < 128 {
+                    let rule = self.findings.entry(rule.clone()).or_default();
+                    let count = rule.entry(severity.clone()).or_default();
+                    *count = count.saturating_add(*found);
+                }
+            }
+        }
+        self.lost.add(others.lost);
+    }
+}
+
+const SEVERITIES: [Severity; 4] = [Severity::Portability, Severity::Perf, Severity::Violation, Severity::Error];
+
+/// A rule, and the other product that it was broken on.
+fn split(rule: &str) -> (&str, Option<&str>) {
+    rule.split_once(" on ").map_or((rule, None), |(rule, product)| (rule, Some(product)))
+}
+
+/// A process that is drained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// As its ring file is named.
+    pid: String,
+    /// The same: with the pid it names one ring file.
+    born: String,
+    executable: String,
+    lost: Lost,
+    /// The share of its fullest ring, in thousandths.
+    fill: u64,
+}
+
+impl Process {
+    /// What is known of it; `fullest` is the most slots that one of its rings had.
+    pub fn of(one: &Drained, fullest: u64) -> Self {
+        let header = one.file.header();
+        let losses = one.drain.losses(header, |number| one.file.ring(number));
+        let name = one.file.path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(SUFFIX)).unwrap_or_default();
+        let (pid, born) = name.split_once('-').unwrap_or_default();
+        let executable = one.drain.origin().executable.file_name().unwrap_or_default().to_string_lossy();
+        Self {
+            pid: pid.to_owned(),
+            born: born.to_owned(),
+            executable: executable.chars().take(64).collect(),
+            lost: Lost {
+                not_recorded: losses.not_recorded,
+                overwritten: losses.overwritten,
+                evicted: one.drain.evicted(),
+                write_failures: header.write_failures.load(Ordering::Relaxed),
+            },
+            fill: (1000 * fullest.min(1 << 24)).div_ceil(u64::from(header.slots).max(1)).min(1000),
+        }
+    }
+
+    /// What it lost.
+    pub fn lost(&self) -> Lost {
+        self.lost
+    }
+
+    /// Whether it is named as a ring file is. (Anybody may name a file otherwise.)
+    fn is_named(&self) -> bool {
+        let is_all = |text: &str, most: usize, is: fn(&char) -> bool| {
+            (1..=most).contains(&text.len()) && text.chars().all(|letter| is(&letter))
+        };
+        is_all(&self.pid, 10, char::is_ascii_digit) && is_all(&self.born, 16, char::is_ascii_hexdigit)
+    }
+}
+
+/// What a worker tells: all of it each time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// What it has counted; losses only of processes that are gone.
+    pub totals: Totals,
+    /// What is drained now.
+    pub processes: Vec<Process>,
+}
+
+/// What all workers have told.
+#[derive(Default)]
+pub struct Metrics {
+    /// By user.
+    pub workers: BTreeMap<u32, Report>,
+    /// Workers that ended by themselves.
+    pub failures: u64,
+    past: Totals,
+    /// Losses that were told: what is read from rings must not go back when a worker has ended and the next one has not
+    /// read it yet.
+    told: Lost,
+}
+
+impl Metrics {
+    /// A worker has ended: what it has told stays. Losses of processes that it was draining are in their rings still, for
+    /// the next one, but for what only the worker knew.
+    pub fn end(&mut self, user: u32) {
+        let Some(report) = self.workers.remove(&user) else { return };
+        self.past.add(&report.totals);
+        for process in &report.processes {
+            self.past.add_lost(Lost { evicted: process.lost.evicted, ..Lost::default() });
+        }
+    }
+
+    /// In words for Prometheus.
+    pub fn render(&mut self, format: Format) -> String {
+        let mut totals = self.past.clone();
+        let mut processes = Vec::new();
+        for report in self.workers.values() {
+            totals.add(&report.totals);
+            report.processes.iter().for_each(|process| totals.lost.add(process.lost));
+            processes.extend(&report.processes);
+        }
+        self.told = self.told.zip(totals.lost, u64::max);
+        let mut page = Page { format, text: String::new(), name: String::new() };
+        page.family("aclshim_build", Type::Info, "", "The collector.");
+        page.sample("_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        page.family("aclshim_processes", Type::Gauge, "", "Processes that are drained now.");
+        page.sample("", &[], processes.len() as u64);
+        page.family(
+            "aclshim_worker_failures",
+            Type::Counter,
+            "",
+            "Workers that ended by a failure and were started again.",
+        );
+        page.sample("_total", &[], self.failures);
+        page.calls(&totals.calls);
+        page.family("aclshim_findings", Type::Counter, "", "Calls that break a rule, by rule and severity.");
+        for (rule, severities) in &totals.findings {
+            let (rule, product) = split(rule);
+            for (severity, found) in severities {
+                let labels = [("rule", rule), ("severity", severity), ("product", product.unwrap_or_default())];
+                page.sample("_total", &labels[..if product.is_some() { 3 } else { 2 }], *found);
+            }
+        }
+        for Counter { name, of, help } in LOSSES {
+            page.family(&format!("aclshim_{name}"), Type::Counter, "", help);
+            page.sample("_total", &[], of(&self.told));
+        }
+        let named: Vec<_> = processes.into_iter().filter(|process| process.is_named()).take(MOST_PROCESSES).collect();
+        for Counter { name, of, help } in LOSSES {
+            page.family(&format!("aclshim_process_{name}"), Type::Counter, "", &format!("{help} Of one process."));
+            for process in &named {
+                page.sample("_total", &labels(process), of(&process.lost));
+            }
+        }
+        page.family(
+            "aclshim_process_ring_fill_ratio",
+            Type::Gauge,
+            "ratio",
+            "How full the fullest ring of a process was in the last minute or two; at 1 calls are lost.",
+        );
+        for process in &named {
+            page.sample("", &labels(process), process.fill as f64 / 1000.0);
+        }
+        page.end()
+    }
+}
+
+fn labels(process: &Process) -> [(&'static str, &str); 3] {
+    [("pid", &process.pid), ("executable", &process.executable), ("born", &process.born)]
+}
+
+/// A number of something.
+struct Counter<T> {
+    name: &'static str,
+    of: fn(&T) -> u64,
+    help: &'static str,
+}
+
+const CALLS: [Counter<Calls>; 3] = [
+    Counter {
+        name: "calls",
+        of: |of| of.calls,
+        help: "Calls that were recorded, those under way included; without nested ones.",
+    },
+    Counter {
+        name: "nested_calls",
+        of: |of| of.nested,
+        help: "Calls that the vendor's library made inside another call.",
+    },
+    Counter { name: "call_errors", of: |of| of.errors, help: "Calls that returned something else than 0." },
+];
+
+const LOSSES: [Counter<Lost>; 4] = [
+    Counter {
+        name: "calls_not_recorded",
+        of: |lost| lost.not_recorded,
+        help: "Calls that were forwarded and not recorded: there was no ring, or it was full.",
+    },
+    Counter {
+        name: "slots_overwritten",
+        of: |lost| lost.overwritten,
+        help: "Slots of 64 bytes that were overwritten before they could be read (ACLSHIM_RECORD=flight).",
+    },
+    Counter {
+        name: "calls_evicted",
+        of: |lost| lost.evicted,
+        help: "Recorded calls that went with older files, as ACLSHIM_BUDGET asks.",
+    },
+    Counter {
+        name: "write_failures",
+        of: |lost| lost.write_failures,
+        help: "Writes that failed; they are tried again.",
+    },
+];
+
+/// How it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// The Prometheus text format, version 0.0.4.
+    Text,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+}
+
+struct Page {
+    format: Format,
+    text: String,
+    /// The family that is written now.
+    name: String,
+}
+
+impl Page {
+    /// Begins a family; its samples follow.
+    fn family(&mut self, name: &str, of: Type, unit: &str, help: &str) {
+        // The older text names a family as its samples, and knows no info.
+        let (full, of) = match (self.format, of) {
+            (Format::OpenMetrics, Type::Counter) => (name.to_owned(), "counter"),
+            (Format::OpenMetrics, Type::Info) => (name.to_owned(), "info"),
+            (Format::Text, Type::Counter) => (format!("{name}_total"), "counter"),
+            (Format::Text, Type::Info) => (format!("{name}_info"), "gauge"),
+            (_, Type::Gauge) => (name.to_owned(), "gauge"),
+            (_, Type::Histogram) => (name.to_owned(), "histogram"),
+        };
+        let _ = writeln!(self.text, "# TYPE {full} {of}");
+        if self.format == Format::OpenMetrics && !unit.is_empty() {
+            let _ = writeln!(self.text, "# UNIT {full} {unit}");
+        }
+        let _ = writeln!(self.text, "# HELP {full} {help}");
+        self.name = name.to_owned();
+    }
+
+    fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let _ = write!(self.text, "{}{suffix}", self.name);
+        for (at, (label, value)) in labels.iter().enumerate() {
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.text, "{}{label}=\"{value}\"", if at == 0 { '{' } else { ',' });
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{close} {value}");
+    }
+
+    fn calls(&mut self, calls: &BTreeMap<String, BTreeMap<String, Calls>>) {
+        let each =
+            || calls.iter().flat_map(|(function, kinds)| kinds.iter().map(move |(kind, of)| (function, kind, of)));
+        for Counter { name, of: value, help } in CALLS {
+            self.family(&format!("aclshim_{name}"), Type::Counter, "", help);
+            for (function, kind, of) in each() {
+                self.sample("_total", &call_labels(function, kind), value(of));
+            }
+        }
+        self.family("aclshim_copied_bytes", Type::Counter, "bytes", "Bytes of calls that returned 0.");
+        for (function, kind, of) in each() {
+            self.sample("_total", &call_labels(function, kind), of.bytes);
+        }
+        let help = "How long calls took, from entry to return.";
+        self.family("aclshim_call_duration_seconds", Type::Histogram, "seconds", help);
+        for (function, kind, of) in each() {
+            let [function, kind, direction] = call_labels(function, kind);
+            for (power, below) in POWERS.iter().zip(of.below) {
+                let bound = ((1u64 << power) as f64 / 1e9).to_string();
+                self.sample("_bucket", &[function, kind, direction, ("le", &bound)], below);
+            }
+            self.sample("_bucket", &[function, kind, direction, ("le", "+Inf")], of.timed);
+            self.sample("_count", &[function, kind, direction], of.timed);
+            self.sample("_sum", &[function, kind, direction], of.duration_ns as f64 / 1e9);
+        }
+    }
+
+    fn end(mut self) -> String {
+        // In the older text this is a comment.
+        self.text.push_str("# EOF\n");
+        self.text
+    }
+}
+
+fn call_labels<'a>(function: &'a str, kind: &'a str) -> [(&'static str, &'a str); 3] {
+    let (kind, direction) = kind.split_once(',').unwrap_or_default();
+    [("function", function), ("kind", kind), ("direction", direction)]
+}
+
+/// Whether that is a kind and a direction.
+fn is_kind(text: &str) -> bool {
+    let (kind, direction) = text.split_once(',').unwrap_or_default();
+    let is_direction = Direction::ALL.iter().any(|one| one.name() == direction);
+    is_direction && (abi::KINDS.contains(&kind) || ["NONE", "OTHER"].contains(&kind))
+}

@@ -1,0 +1,321 @@
+//! The supervisor: starts a worker for each user who has rings, and adds up what they tell.
+//!
+//! A normal user has one worker, for his own rings. Root has one for each user, and each gives up all rights but its user's
+//! before it reads anything: a ring says which files are written, and it is the user's programs that write it.
+//! A worker that fails is started again. One that lost its supervisor is ended by the system.
+
+use super::Arguments;
+use super::exposition::{self, Socket};
+use super::metrics::{Format, Metrics, Report};
+use super::system::{arrivals, empty, most_descriptors, never_wait, signals, wait};
+use aclshim_trace::reader;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often files are looked for, whether or not the system says that some came.
+const LOOK: Duration = Duration::from_secs(1);
+/// After a file came, so long others are waited for.
+const GATHER: Duration = Duration::from_millis(5);
+/// So many users at most.
+const MOST_WORKERS: usize = 256;
+/// The memory of a worker: what a user writes into his rings must not take everybody's.
+const MOST_MEMORY: u64 = 1 << 30;
+/// The longest line of a worker.
+const LONGEST: usize = 16 << 20;
+/// So long workers have for their end.
+const LAST: Duration = Duration::from_secs(10);
+/// The waits before a worker that fails is started again.
+const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
+
+struct Worker {
+    child: Child,
+    /// What was read of a line that is not whole yet.
+    line: Vec<u8>,
+}
+
+/// A worker that failed.
+struct Failed {
+    at: Instant,
+    wait: Duration,
+}
+
+struct Supervisor {
+    folder: PathBuf,
+    once: bool,
+    workers: BTreeMap<u32, Worker>,
+    failed: BTreeMap<u32, Failed>,
+    metrics: Arc<Mutex<Metrics>>,
+    /// Whether everything went well.
+    is_well: bool,
+}
+
+/// Starts workers until it is told to end.
+pub fn main(arguments: &Arguments) -> Result<ExitCode> {
+    let signals = signals()?;
+    let arrivals = arrivals(&arguments.folder);
+    most_descriptors();
+    let metrics = Arc::new(Mutex::new(Metrics::default()));
+    let socket = arguments.metrics_socket.as_deref();
+    let socket = socket.map(|path| Socket::serve(path, metrics.clone())).transpose()?;
+    let mut supervisor = Supervisor {
+        folder: arguments.folder.clone(),
+        once: arguments.once,
+        workers: BTreeMap::new(),
+        failed: BTreeMap::new(),
+        metrics,
+        is_well: true,
+    };
+    let mut textfile = arguments.metrics_file.as_deref().map(Textfile::new);
+    let every = arguments.metrics_interval;
+    supervisor.start();
+    loop {
+        if arguments.once && supervisor.workers.is_empty() {
+            break;
+        }
+        if let Some(textfile) = textfile.as_mut().filter(|file| file.written.is_none_or(|at| at.elapsed() >= every)) {
+            textfile.write(&supervisor.metrics);
+        }
+        let mut files = vec![signals.as_fd()];
+        files.extend(supervisor.workers.values().filter_map(|worker| worker.child.stdout.as_ref()).map(AsFd::as_fd));
+        files.extend(arrivals.as_ref().map(AsFd::as_fd));
+        let ready = wait(&files, LOOK.min(every));
+        if ready[0] {
+            break;
+        }
+        supervisor.listen();
+        if let Some(arrivals) = arrivals.as_ref().filter(|_| ready.last() == Some(&true)) {
+            std::thread::sleep(GATHER);
+            empty(arrivals);
+        }
+        if !arguments.once {
+            supervisor.start();
+        }
+    }
+    supervisor.end();
+    if let Some(textfile) = &mut textfile {
+        textfile.write(&supervisor.metrics);
+    }
+    drop(socket);
+    Ok(if supervisor.is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Supervisor {
+    /// Starts a worker for each user who has a ring and no worker.
+    fn start(&mut self) {
+        // SAFETY: asks for our own number.
+        let me = unsafe { libc::geteuid() };
+        for path in reader::files(&self.folder).unwrap_or_default() {
+            let Ok(about) = fs::symlink_metadata(&path) else { continue };
+            let user = about.uid();
+            let is_ours = about.is_file() && (me == 0 || user == me);
+            let is_resting = self.failed.get(&user).is_some_and(|failed| failed.at.elapsed() < failed.wait);
+            if !is_ours || is_resting || self.workers.contains_key(&user) || self.workers.len() >= MOST_WORKERS {
+                continue;
+            }
+            match self.spawn(me, user, about.gid()) {
+                Ok(child) => _ = self.workers.insert(user, Worker { child, line: Vec::new() }),
+                Err(error) => self.note_failure(user, &format!("cannot start: {error}")),
+            }
+        }
+    }
+
+    fn spawn(&self, me: u32, user: u32, group: u32) -> io::Result<Child> {
+        // Not by its path: that may be another version by now, or out of the user's reach.
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["collect", "--worker"]).args(self.once.then_some("--once")).arg("--").arg(&self.folder);
+        // What we were told is no user's business.
+        command.arg0("aclshim").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
+        let groups = (me == 0 && user != 0).then(|| groups(&self.folder, user, group));
+        // SAFETY: system calls only.
+        unsafe {
+            let parent = libc::getpid();
+            command.pre_exec(move || {
+                if let Some(groups) = &groups {
+                    become_user(user, groups)?;
+                    let most = libc::rlimit { rlim_cur: MOST_MEMORY, rlim_max: MOST_MEMORY };
+                    done(libc::setrlimit(libc::RLIMIT_DATA, &most))?;
+                }
+                // After that: it would be forgotten otherwise.
+                done(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+                if libc::getppid() == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+            });
+        }
+        let child = command.spawn()?;
+        child.stdout.iter().for_each(|pipe| never_wait(pipe.as_raw_fd()));
+        Ok(child)
+    }
+
+    /// Takes what workers have told, and takes leave of those that ended.
+    fn listen(&mut self) {
+        let mut ended = Vec::new();
+        for (user, worker) in &mut self.workers {
+            if worker.read(*user, &mut lock(&self.metrics)) == Heard::End {
+                ended.push(*user);
+            }
+        }
+        for user in ended {
+            let Some(mut worker) = self.workers.remove(&user) else { continue };
+            // It may have closed its output only.
+            let _ = worker.child.kill();
+            let status = worker.child.wait();
+            lock(&self.metrics).end(user);
+            match status {
+                Ok(status) if status.success() => _ = self.failed.remove(&user),
+                // It has said why.
+                Ok(status) if self.once && status.code().is_some() => self.is_well = false,
+                Ok(status) => self.note_failure(user, &how(status)),
+                Err(error) => self.note_failure(user, &error.to_string()),
+            }
+        }
+    }
+
+    fn note_failure(&mut self, user: u32, why: &str) {
+        let wait = self.failed.get(&user).map_or(AGAIN[0], |failed| (failed.wait * 2).min(AGAIN[1]));
+        self.failed.insert(user, Failed { at: Instant::now(), wait });
+        self.is_well &= !self.once;
+        lock(&self.metrics).failures += 1;
+        eprintln!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis());
+    }
+
+    /// Has all workers write what there is, and end.
+    fn end(&mut self) {
+        let begin = Instant::now();
+        self.workers.values_mut().for_each(|worker| drop(worker.child.stdin.take()));
+        while !self.workers.is_empty() && begin.elapsed() < LAST {
+            let files: Vec<_> =
+                self.workers.values().filter_map(|worker| worker.child.stdout.as_ref()).map(AsFd::as_fd).collect();
+            wait(&files, Duration::from_millis(100));
+            self.listen();
+        }
+        for worker in self.workers.values_mut() {
+            let _ = worker.child.kill();
+            let _ = worker.child.wait();
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Heard {
+    Something,
+    End,
+}
+
+impl Worker {
+    /// Takes what it has told.
+    fn read(&mut self, user: u32, metrics: &mut Metrics) -> Heard {
+        let Some(pipe) = &mut self.child.stdout else { return Heard::End };
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match pipe.read(&mut buffer) {
+                Ok(0) => return Heard::End,
+                Ok(read) => self.line.extend(&buffer[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::Something,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Heard::End,
+            }
+            if self.line.len() > LONGEST {
+                return Heard::End;
+            }
+            if let Some(end) = self.line.iter().rposition(|&byte| byte == b'\n') {
+                let newest = self.line[..end].rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+                if let Ok(report) = serde_json::from_slice::<Report>(newest) {
+                    metrics.workers.insert(user, report);
+                }
+                self.line.drain(..=end);
+            }
+        }
+    }
+}
+
+fn lock(metrics: &Mutex<Metrics>) -> MutexGuard<'_, Metrics> {
+    metrics.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn how(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(libc::SIGBUS) => "ended by SIGBUS: somebody has cut a ring file short, or its folder is full".into(),
+        Some(signal) => format!("ended by signal {signal}"),
+        None => format!("ended with {}", status.code().unwrap_or_default()),
+    }
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives up all rights but a user's; between fork and exec.
+///
+/// # Safety
+/// Nothing of this process may rely on its rights afterwards.
+unsafe fn become_user(user: u32, groups: &[libc::gid_t]) -> io::Result<()> {
+    // SAFETY: a list of that length; the caller's promise.
+    unsafe {
+        done(libc::setgroups(groups.len(), groups.as_ptr()))?;
+        done(libc::setresgid(groups[0], groups[0], groups[0]))?;
+        done(libc::setresuid(user, user, user))
+    }
+}
+
+/// The groups of a user, his own first. Of one whom the machine does not know, as in containers, the group of his ring:
+/// a file's group is its maker's, unless the folder gives its own to all.
+fn groups(folder: &Path, user: u32, of_ring: u32) -> Vec<libc::gid_t> {
+    const NOBODY: libc::gid_t = 65534;
+    let gives_own = fs::metadata(folder).is_ok_and(|about| about.mode() & libc::S_ISGID != 0);
+    let unknown = vec![if gives_own { NOBODY } else { of_ring }];
+    let mut text = vec![0; 64 * 1024];
+    // SAFETY: all zero is a valid entry; it points into `text`, which outlives it.
+    unsafe {
+        let mut entry = std::mem::zeroed::<libc::passwd>();
+        let mut found = std::ptr::null_mut();
+        libc::getpwuid_r(user, &mut entry, text.as_mut_ptr(), text.len(), &mut found);
+        if found.is_null() {
+            return unknown;
+        }
+        let mut groups = vec![0; 1024];
+        let mut count = groups.len() as libc::c_int;
+        let name = CStr::from_ptr(entry.pw_name);
+        if libc::getgrouplist(name.as_ptr(), entry.pw_gid, groups.as_mut_ptr(), &mut count) < 0 {
+            return vec![entry.pw_gid];
+        }
+        groups.truncate(count as usize);
+        groups.retain(|group| *group != entry.pw_gid);
+        groups.insert(0, entry.pw_gid);
+        groups
+    }
+}
+
+/// The file that metrics are written to.
+struct Textfile<'a> {
+    path: &'a Path,
+    written: Option<Instant>,
+    is_troubled: bool,
+}
+
+impl<'a> Textfile<'a> {
+    fn new(path: &'a Path) -> Self {
+        Self { path, written: None, is_troubled: false }
+    }
+
+    fn write(&mut self, metrics: &Mutex<Metrics>) {
+        self.written = Some(Instant::now());
+        let text = lock(metrics).render(Format::Text);
+        match exposition::write(self.path, &text) {
+            Ok(()) => self.is_troubled = false,
+            Err(error) if !self.is_troubled => {
+                eprintln!("aclshim: {}: the metrics cannot be written: {error}; tried again", self.path.display());
+                self.is_troubled = true;
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A worker: drains the rings of one user, with that user's rights, until it is told to end.
+//!
+//! Ring files are written by the user's programs, and say which files are to be written. So nothing that stands there can
+//! do more than the user himself could; and what can only harm the reader, such as a ring file that is cut short
+//! while it is read, ends this process and no other.
+//!
+//! It ends when its standard input is closed, and on SIGTERM. On standard output it tells what it has counted, a line of
+//! JSON each time.
+
+use super::Arguments;
+use super::metrics::{Process, Report, Totals};
+use super::system::{arrivals, empty, most_descriptors, signals, wait};
+use aclshim_collect::outside::{Drained, Outside};
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The shortest and the longest nap between two passes, while there is a process. A ring of the default size holds ten
+/// milliseconds' calls at a hundred thousand a second.
+const NAPS: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(8)];
+/// The nap while there is none: files that come end it.
+const IDLE_NAP: Duration = Duration::from_secs(1);
+/// How often processes that ended are looked for.
+const END: Duration = Duration::from_millis(200);
+/// How often files are looked for, whether or not the system says that some came.
+const FIND: Duration = Duration::from_secs(1);
+/// A file that has just come may not be finished yet: so long it is looked for in every pass.
+const FRESH: Duration = Duration::from_millis(50);
+/// How often it tells what it has counted.
+const TELL: Duration = Duration::from_secs(1);
+/// For so long a ring is said to be as full as it was, at least.
+const FULL: Duration = Duration::from_secs(60);
+/// It ends when there was no process for so long.
+const IDLE: Duration = Duration::from_secs(60);
+/// Passes at the end: programs that go on calling could otherwise keep it for ever.
+const LAST: usize = 100;
+
+/// Drains until it is told to end.
+pub fn main(arguments: &Arguments) -> Result<ExitCode> {
+    let signals = signals()?;
+    let arrivals = arrivals(&arguments.folder);
+    let mut outside = Outside::new(&arguments.folder);
+    outside.count_kinds();
+    // Each process takes one for its ring file, and two for what is written.
+    outside.hold_at_most((most_descriptors().saturating_sub(32) / 3) as usize);
+    let mut worker = Worker::new(outside);
+    if arguments.once {
+        return Ok(worker.once());
+    }
+    let stdin = std::io::stdin();
+    let mut nap = NAPS[0];
+    let (mut found, mut ended, mut told) = (None::<Instant>, None::<Instant>, None::<Instant>);
+    let is_due = |last: Option<Instant>, every: Duration| last.is_none_or(|last| last.elapsed() >= every);
+    let (mut fresh, mut busy) = (Instant::now(), Instant::now());
+    loop {
+        if fresh.elapsed() < FRESH || is_due(found, FIND) {
+            worker.outside.find();
+            found = Some(Instant::now());
+        }
+        if is_due(ended, END) {
+            worker.end();
+            ended = Some(Instant::now());
+        }
+        let passed = worker.outside.pass();
+        if is_due(told, TELL) {
+            worker.tell()?;
+            told = Some(Instant::now());
+        }
+        nap = match passed.slots {
+            0 => (nap * 5 / 4).min(NAPS[1]),
+            _ => NAPS[0],
+        };
+        let is_idle = worker.outside.drained().next().is_none();
+        if !is_idle {
+            busy = Instant::now();
+        } else if busy.elapsed() > IDLE {
+            break;
+        }
+        let is_waiting = is_idle && fresh.elapsed() >= FRESH;
+        let mut files = vec![signals.as_fd(), stdin.as_fd()];
+        files.extend(arrivals.as_ref().map(AsFd::as_fd));
+        let ready = wait(&files, if is_waiting { IDLE_NAP } else { nap });
+        if ready[0] || ready[1] {
+            break;
+        }
+        if let Some(arrivals) = arrivals.as_ref().filter(|_| ready[2]) {
+            empty(arrivals);
+            (fresh, nap) = (Instant::now(), NAPS[0]);
+        }
+    }
+    for _ in 0..LAST {
+        worker.outside.find();
+        worker.end();
+        if worker.outside.flush().slots == 0 {
+            break;
+        }
+    }
+    worker.tell()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Worker {
+    outside: Outside,
+    /// Of processes that are gone.
+    past: Totals,
+    /// How full the fullest ring of each process was, in this minute and in the one before.
+    fullest: BTreeMap<PathBuf, [u64; 2]>,
+    minute: Instant,
+    /// What was told last.
+    told: String,
+    /// Processes whose records cannot be written, as far as that was said.
+    troubled: BTreeSet<PathBuf>,
+}
+
+impl Worker {
+    fn new(outside: Outside) -> Self {
+        Self {
+            outside,
+            past: Totals::default(),
+            fullest: BTreeMap::new(),
+            minute: Instant::now(),
+            told: String::new(),
+            troubled: BTreeSet::new(),
+        }
+    }
+
+    /// Writes what there is now, and says what could not be written.
+    fn once(&mut self) -> ExitCode {
+        for _ in 0..LAST {
+            self.outside.find();
+            self.end();
+            if self.outside.pass().slots == 0 {
+                break;
+            }
+        }
+        self.complain();
+        if self.troubled.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    /// Takes leave of processes that ended.
+    fn end(&mut self) {
+        let Self { outside, past, fullest, .. } = self;
+        outside.end(|one| {
+            past.add_process(one);
+            past.add_lost(Process::of(one, 0).lost());
+            fullest.remove(&one.file.path);
+        });
+    }
+
+    /// Says what cannot be written, once.
+    fn complain(&mut self) {
+        for Drained { file, drain, .. } in self.outside.drained() {
+            let Some(trouble) = drain.trouble() else {
+                self.troubled.remove(&file.path);
+                continue;
+            };
+            if self.troubled.insert(file.path.clone()) {
+                eprintln!(
+                    "aclshim: {}: the records of process {} cannot be written and stay in the ring: {}",
+                    file.path.display(),
+                    drain.origin().pid,
+                    trouble.first
+                );
+            }
+        }
+    }
+
+    /// Tells what it has counted, if that has changed.
+    fn tell(&mut self) -> Result<()> {
+        self.complain();
+        let is_over = self.minute.elapsed() >= FULL;
+        if is_over {
+            self.minute = Instant::now();
+        }
+        let mut report = Report { totals: self.past.clone(), processes: Vec::new() };
+        for one in self.outside.drained() {
+            let [now, before] = self.fullest.entry(one.file.path.clone()).or_default();
+            if is_over {
+                (*before, *now) = (*now, 0);
+            }
+            *now = one.drain.take_fullest().max(waiting(one)).max(*now);
+            report.totals.add_process(one);
+            report.processes.push(Process::of(one, *now.max(before)));
+        }
+        let line = serde_json::to_string(&report)? + "\n";
+        if line != self.told {
+            std::io::stdout().write_all(line.as_bytes())?;
+            std::io::stdout().flush()?;
+            self.told = line;
+        }
+        Ok(())
+    }
+}
+
+/// How many slots of the fullest ring wait to be written.
+fn waiting(one: &mut Drained) -> u64 {
+    let rings = (0..one.file.look_for_rings()).filter_map(|number| one.file.ring(number));
+    let waiting = |ring: aclshim_trace::reader::Ring<'_>| {
+        let drained = ring.control.drained.load(std::sync::atomic::Ordering::Relaxed);
+        ring.end(drained) - drained
+    };
+    rings.map(waiting).max().unwrap_or(0)
+}
