@@ -146,6 +146,11 @@ impl Drain {
             if self.calls != Calls::Off && !run.slots.is_empty() {
                 self.trace.append(&Head { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
             }
+            let never = if run.slots.is_empty() { run.next } else { run.first } - from - run.overwritten;
+            if self.calls != Calls::Off && never > 0 {
+                let head = Head { kind: kind::NEVER, first: from + run.overwritten, ..head };
+                self.trace.append(&head, &never.to_le_bytes())?;
+            }
             // On disk: the writer may have the slots back. What is said of them can wait.
             ring.give_back(run.next);
             moved += run.slots.len() as u64;
@@ -267,6 +272,9 @@ impl Drain {
             return;
         }
         self.calibrate(header);
+        if self.calls != Calls::Off && self.trace.trouble().is_none() {
+            let _ = self.trace.end(&self.head(kind::END, header));
+        }
         self.chronicle.stopped(reason, losses);
     }
 

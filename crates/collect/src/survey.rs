@@ -294,10 +294,12 @@ impl Survey {
                         process.said_overwritten = process.said_overwritten.max(overwritten);
                     }
                 }
-                Ok(None) => return Ok(()),
-                Err(stop) => return Err(format!("{stop}; what stands before was read")),
+                Ok(None) => break,
+                Err(_) => {} // goes on behind it
             }
         }
+        self.troubles.extend(reader.damages().iter().map(|damage| (path.to_owned(), damage.to_string())));
+        Ok(())
     }
 
     fn ring(&mut self, path: &Path) -> Result<(), Unreadable> {
@@ -329,7 +331,7 @@ impl Survey {
 /// The last moment that a trace tells of behind its header: ticks, realtime and monotonic.
 fn last_moment(path: &Path) -> Option<[u64; 3]> {
     let reader = SegmentReader::open(BufReader::with_capacity(1 << 20, File::open(path).ok()?)).ok()?;
-    let blocks = reader.map_while(Result::ok).filter(|block| block.head.kind == kind::CALIBRATION);
+    let blocks = reader.filter_map(Result::ok).filter(|block| block.head.kind == kind::CALIBRATION);
     let moment = |block: Block| {
         let monotonic = u64::from_le_bytes(*block.payload.first_chunk()?);
         Some([block.head.ticks, block.head.realtime_ns, monotonic])
