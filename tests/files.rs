@@ -114,7 +114,7 @@ fn a_trace_that_is_cut_off_within_its_beginning_is_said_and_hides_nothing() {
     drain();
     let [trace] = &traces(&out)[..] else { panic!("one trace") };
     let whole = fs::read(trace).unwrap();
-    let beginning = open(trace).unwrap().unwrap().offset() as usize;
+    let beginning = open(trace).unwrap().unwrap().good() as usize;
     // All but the durations: how fast the clock is becomes known better with time.
     let counts = |stat: &Stat| {
         let sums = ["processes", "calls", "errors", "bytes", "not_recorded", "in_flight"].map(|key| stat.total(key));

@@ -5,7 +5,7 @@ use crate::segment::{
     word,
 };
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 
 /// What is wrong with a file.
 #[derive(Debug)]
@@ -246,7 +246,7 @@ impl<R: Read> SegmentReader<R> {
     }
 
     /// Where in the file reading goes on: behind the last good block, or behind what was passed over.
-    pub fn offset(&self) -> u64 {
+    pub fn good(&self) -> u64 {
         self.offset
     }
 
@@ -377,6 +377,16 @@ impl<R: Read> SegmentReader<R> {
         self.offset += len as u64;
         self.lost += len as u64;
         self.credit = (self.credit + EARNED * len as u64).min(CREDIT);
+    }
+}
+
+impl<R: Read + Seek> SegmentReader<R> {
+    /// Goes on with the block that begins at byte `offset`.
+    pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        self.from.seek(SeekFrom::Start(offset))?;
+        self.ahead.clear();
+        (self.taken, self.offset, self.state) = (0, offset, State::Reading);
+        Ok(())
     }
 }
 

@@ -28,7 +28,7 @@ fn read(bytes: &[u8]) -> (Vec<Block>, u64, Option<Stop>) {
             Err(stop) => break Some(stop),
         }
     };
-    (blocks, reader.offset(), stop)
+    (blocks, reader.good(), stop)
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_whole_file_is_read_and_unknown_kinds_are_skipped() {
     assert_eq!((&reader.header[..3], reader.header.len()), (&b"who"[..], 64));
     let kinds: Vec<u32> = reader.by_ref().map(|block| block.unwrap().head.kind).collect();
     assert_eq!(kinds, [kind::CALIBRATION, kind::SLOTS, kind::TOTALS]);
-    assert_eq!((reader.skipped(), reader.offset()), (1, file.len() as u64));
+    assert_eq!((reader.skipped(), reader.good()), (1, file.len() as u64));
     let slots: Vec<_> = read(&file).0[1].slots().collect();
     assert_eq!(slots, [[0x0101_0101_0101_0101; 8]; 2]);
 }
@@ -118,7 +118,7 @@ fn zeros_at_the_end_as_a_crash_of_the_system_leaves_them_are_no_block() {
 fn read_on(bytes: &[u8]) -> (Vec<Block>, u64) {
     let mut reader = SegmentReader::open(bytes).unwrap();
     let blocks = reader.by_ref().filter_map(Result::ok).collect();
-    assert_eq!(reader.offset(), bytes.len() as u64, "to the end");
+    assert_eq!(reader.good(), bytes.len() as u64, "to the end");
     assert_eq!(reader.damages().iter().map(|damage| damage.end - damage.offset).sum::<u64>(), reader.lost());
     (blocks, reader.lost())
 }
