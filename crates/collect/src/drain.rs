@@ -20,6 +20,7 @@ use aclshim_trace::reader::{Reading, Ring, Run};
 use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::slot::{self, Layout, Words};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 /// So many slots are written at once.
@@ -62,6 +63,11 @@ fn bytes_of(header: &Header) -> &[u8] {
 impl Drain {
     /// The drain of the process that `header` describes; `drain` says where it runs.
     pub fn new(header: &Header, drain: &'static str) -> Self {
+        Self::to(header, drain, Origin::new(header).dir)
+    }
+
+    /// The same, and its files go to another directory than the process said; its path is absolute.
+    pub fn to(header: &Header, drain: &'static str, dir: PathBuf) -> Self {
         let origin = Origin::new(header);
         let executable = origin.executable.file_name().unwrap_or_default().as_bytes().to_vec();
         let who = Who {
@@ -72,7 +78,7 @@ impl Drain {
             rank: origin.rank.clone().into_bytes(),
         };
         let sizes = Sizes { segment: origin.segment, budget: origin.budget };
-        let place = Place { dir: origin.dir.clone(), stem: stem(origin.pattern.as_bytes(), &who), sizes };
+        let place = Place { dir, stem: stem(origin.pattern.as_bytes(), &who), sizes };
         let calls = match origin.calls {
             1 => Calls::Json,
             2 => Calls::Off,

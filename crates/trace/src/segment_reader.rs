@@ -144,12 +144,23 @@ const CREDIT: u64 = 2 * LONGEST_PAYLOAD as u64;
 const EARNED: u64 = 4;
 /// So many damages are told one by one; the last one stands for all that follow.
 const MOST_DAMAGES: usize = 100;
+/// The length of the headers that we write.
+const USUAL_HEADER: usize = size_of::<crate::layout::Header>().next_multiple_of(HEAD);
 /// So much is read at once while a block is looked for.
 const STEP: usize = 64 * 1024;
 
 impl<R: Read> SegmentReader<R> {
     /// Reads the start of a file.
-    pub fn open(mut from: R) -> Result<Self, Stop> {
+    pub fn open(from: R) -> Result<Self, Stop> {
+        match Self::open_anyway(from)? {
+            (reader, None) => Ok(reader),
+            (_, Some(stop)) => Err(stop),
+        }
+    }
+
+    /// The same of a file whose start may be damaged: what is said there is not to be trusted then, but the blocks behind
+    /// can be read.
+    pub fn open_anyway(mut from: R) -> Result<(Self, Option<Stop>), Stop> {
         let stop = |wrong| Stop { offset: 0, wrong };
         let mut bytes = Vec::new();
         let found = fill(&mut from, &mut bytes, HEAD).map_err(stop)?;
@@ -165,19 +176,16 @@ impl<R: Read> SegmentReader<R> {
         if found < HEAD {
             return Err(stop(short(HEAD, found)));
         }
-        let header_len = half(&bytes, 12) as usize;
-        if header_len > LONGEST_HEADER || !header_len.is_multiple_of(HEAD) {
-            return Err(stop(Wrong::Header));
-        }
+        let said = half(&bytes, 12) as usize;
+        let is_said = said <= LONGEST_HEADER && said.is_multiple_of(HEAD);
+        let header_len = if is_said { said } else { USUAL_HEADER };
         let found = fill(&mut from, &mut bytes, header_len).map_err(stop)?;
         if found < header_len {
             return Err(stop(short(HEAD + header_len, HEAD + found)));
         }
         let (preamble, header) = bytes.split_at(HEAD);
-        if !is_sound(preamble, 40, header) {
-            return Err(stop(Wrong::Header));
-        }
-        Ok(Self {
+        let is_good = is_said && is_sound(preamble, 40, header);
+        let reader = Self {
             from,
             preamble: Preamble {
                 segment: word(preamble, 16),
@@ -195,7 +203,8 @@ impl<R: Read> SegmentReader<R> {
             lost: 0,
             damages: Vec::new(),
             state: State::Reading,
-        })
+        };
+        Ok((reader, (!is_good).then(|| stop(Wrong::Header))))
     }
 
     /// The next block of a kind that is known; none at the end of the file. A stop is told once. Asked again, the
