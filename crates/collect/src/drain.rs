@@ -152,7 +152,8 @@ impl Drain {
             if self.calls != Calls::Off && !run.slots.is_empty() {
                 self.trace.append(&Head { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
             }
-            let never = if run.slots.is_empty() { run.next } else { run.first } - from - run.overwritten;
+            let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
+            let never = unread.saturating_sub(run.overwritten);
             if self.calls != Calls::Off && never > 0 {
                 let head = Head { kind: kind::NEVER, first: from + run.overwritten, ..head };
                 self.trace.append(&head, &never.to_le_bytes())?;

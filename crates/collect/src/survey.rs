@@ -324,7 +324,7 @@ impl Snapshot {
                     let is_open = |slot: &Words| slot::Head(slot[0]).state() == State::InFlight;
                     run.slots.truncate(run.slots.iter().position(is_open).unwrap_or(run.slots.len()));
                 } else {
-                    snapshot.overwritten += run.overwritten;
+                    snapshot.overwritten = snapshot.overwritten.saturating_add(run.overwritten);
                     snapshot.lost.push((number as u32, from, run.overwritten));
                 }
                 // What was skipped may only be about to be written.
@@ -337,8 +337,9 @@ impl Snapshot {
                 }
                 from = run.next;
             }
-            snapshot.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
-            snapshot.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
+            let load = |count: &aclshim_trace::sync::AtomicU64| count.load(Ordering::Relaxed);
+            snapshot.not_recorded = snapshot.not_recorded.saturating_add(load(&ring.control.not_recorded));
+            snapshot.overwritten = snapshot.overwritten.saturating_add(load(&ring.control.overwritten));
         }
         snapshot
     }

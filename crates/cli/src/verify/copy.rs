@@ -125,7 +125,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
             let end = ends.entry(head.ring).or_insert(head.first);
             if head.first > *end {
                 let lost = head.first - *end;
-                copied.missing += lost;
+                copied.missing = copied.missing.saturating_add(lost);
                 copy.block(&Head { kind: kind::LOSS, first: *end, flags: 0, ..head }, &lost.to_le_bytes())?;
             }
             *end = (*end).max(head.first.saturating_add(count));
@@ -216,10 +216,11 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
                 break;
             }
             let of = |kind, first| Head { ring: number as u32, first, ..head(kind) };
-            let never = if run.slots.is_empty() { run.next } else { run.first } - from - run.overwritten;
+            let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
+            let never = unread.saturating_sub(run.overwritten);
             if run.overwritten > 0 {
                 copy.block(&of(kind::LOSS, from), &run.overwritten.to_le_bytes())?;
-                totals[1] += run.overwritten;
+                totals[1] = totals[1].saturating_add(run.overwritten);
             }
             if never > 0 {
                 copy.block(&of(kind::NEVER, from + run.overwritten), &never.to_le_bytes())?;
@@ -233,8 +234,8 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
             }
             from = run.next;
         }
-        totals[0] += ring.control.not_recorded.load(Ordering::Relaxed);
-        totals[1] += ring.control.overwritten.load(Ordering::Relaxed);
+        totals[0] = totals[0].saturating_add(ring.control.not_recorded.load(Ordering::Relaxed));
+        totals[1] = totals[1].saturating_add(ring.control.overwritten.load(Ordering::Relaxed));
     }
     copy.block(&head(kind::TOTALS), totals.map(u64::to_le_bytes).as_flattened())?;
     if is_over {
