@@ -1,5 +1,5 @@
-/* keep_calls THREADS CALLS [kill | itself N]: linear copies of several sizes on so many threads, batches, and a few calls
- * that break rules. `kill` ends it by SIGKILL, `itself N` makes so many copies onto themselves besides. */
+/* keep_calls THREADS CALLS [kill | wait | itself N]: linear copies of several sizes on so many threads, batches, and a few calls
+ * that break rules. `kill` ends it by SIGKILL, `wait` keeps it until that is done by others, `itself N` makes so many copies onto themselves besides. */
 #include "check_host.h"
 #include <pthread.h>
 #include <signal.h>
@@ -37,6 +37,11 @@ int main(int argc, char **argv)
         pthread_create(&ids[i], NULL, copies, NULL);
     for (long i = 0; i < threads && i < 64; i++)
         pthread_join(ids[i], NULL);
+    if (argc > 3 && !strcmp(argv[3], "wait")) {
+        printf("waiting\n");
+        fflush(stdout);
+        pause();
+    }
     fflush(stdout);
     if (argc > 3 && !strcmp(argv[3], "kill"))
         raise(SIGKILL);

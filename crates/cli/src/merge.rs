@@ -47,15 +47,21 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     }
     let (mut rings, mut traces, mut logs) = (Vec::new(), Vec::new(), Vec::new());
     for path in &arguments.paths {
-        if path.is_dir() {
+        // One that was never made may be named by rings.
+        if path.is_dir() || (!path.exists() && path.extension().is_none()) {
             if kept::is_same_folder(path, out) {
                 bail!("{}: cannot be merged into itself", path.display());
             }
             let folders: Vec<PathBuf> = kept::ring_folders().into_iter().chain([path.clone()]).collect();
             let named = kept::rings(&folders).into_iter();
+            let before = rings.len();
             rings.extend(named.filter(|ring| kept::is_same_folder(&Origin::new(ring.header()).dir, path)));
-            traces.extend(kept::files(path, "acltrace")?);
-            logs.extend(kept::files(path, "jsonl")?);
+            if !path.exists() && rings.len() > before {
+                continue;
+            }
+            let files = |end| kept::files(path, end).with_context(|| path.display().to_string());
+            traces.extend(files("acltrace")?);
+            logs.extend(files("jsonl")?);
             continue;
         }
         match kept::kind(path).with_context(|| path.display().to_string())? {

@@ -105,7 +105,8 @@ struct Check {
 
 impl Check {
     fn path(&mut self, path: &Path) {
-        if path.is_dir() {
+        // One that was never made may be named by rings.
+        if path.is_dir() || (!path.exists() && path.extension().is_none()) {
             return self.directory(path);
         }
         match kept::kind(path) {
@@ -145,6 +146,7 @@ impl Check {
         };
         let (rings, traces, logs) = match found() {
             Ok(found) => found,
+            Err(_) if self.verdicts.len() > before => return,
             Err(error) => return self.unreadable(dir, &error.to_string()),
         };
         // Those that lie here, whomever they name: also the ones that cannot be opened.
@@ -202,7 +204,9 @@ impl Check {
             left.ring = ring.map(|ring| Ring::new(ring, None));
         }
         if let Some((_, segment)) = left.segments.last() {
-            left.goes_on_in = process::newer(path, segment);
+            let (has_older, newer) = process::beside(path, segment);
+            left.is_part |= has_older;
+            left.goes_on_in = newer;
         }
     }
 

@@ -99,9 +99,12 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
                 copied.remarks.push(format!("the header is damaged; it was taken from {whence}"));
                 better
             }
-            None => bail!(
-                "{name}: the header is damaged, and there is no other of its process: nobody can tell whose it is"
-            ),
+            // A bit among thousands of bytes is most likely one that nobody looks at.
+            None => {
+                let what = "the header is damaged, and taken as it is; what it says of the process may be wrong";
+                copied.remarks.push(what.into());
+                header
+            }
         };
     }
     copied.pid = Origin::from_bytes(&header).map_or(0, |origin| origin.pid);

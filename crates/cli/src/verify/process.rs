@@ -6,6 +6,7 @@ use super::segment::{Segment, is_backwards};
 use super::verdict::{Note, Verdict};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::segment_reader::SegmentReader;
 use aclshim_trace::slot::State;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub struct Left {
     pub segments: Vec<(usize, Segment)>,
     /// Its ring file.
     pub ring: Option<Ring>,
+    /// Whether there are older segments of it that were not asked about.
+    pub is_part: bool,
     /// A segment of it that was not asked about and is newer than all of these.
     pub goes_on_in: Option<PathBuf>,
 }
@@ -125,7 +128,7 @@ impl Left {
     /// Nothing is known yet but who it is.
     pub fn new(origin: Origin) -> Self {
         let life = super::kept::life(&origin);
-        Self { origin, life, segments: Vec::new(), ring: None, goes_on_in: None }
+        Self { origin, life, segments: Vec::new(), ring: None, is_part: false, goes_on_in: None }
     }
 
     /// Judges everything together.
@@ -184,7 +187,7 @@ impl Left {
                     let what = format!("the segments before number {number} were removed, with {calls} calls");
                     verdicts[*verdict].remark(Note::new(what, "ACLSHIM_BUDGET says how much is kept"));
                 }
-                None if number == 0 => {}
+                None if number == 0 || self.is_part => {}
                 other => {
                     let from = other.map_or(0, |(_, one)| one.preamble.segment + 1);
                     let name = if from + 1 == number {
@@ -262,8 +265,8 @@ impl Left {
             return 0;
         }
         let all = || self.segments.iter().map(|(_, segment)| segment);
-        let is_first_here =
-            all().next().is_none_or(|segment| segment.preamble.segment == 0 && segment.preamble.evicted == 0);
+        let is_first = |segment: &Segment| segment.preamble.segment == 0 && segment.preamble.evicted == 0;
+        let is_first_here = !self.is_part && all().next().is_none_or(is_first);
         let mut rings: BTreeMap<u32, Vec<(Range<u64>, usize)>> = BTreeMap::new();
         for (verdict, segment) in &self.segments {
             for (ring, ranges) in &segment.covers {
@@ -308,17 +311,24 @@ impl Left {
     }
 }
 
-/// A segment of the same process in the same directory that is newer than all that were asked about.
-pub fn newer(path: &Path, of: &Segment) -> Option<PathBuf> {
-    let after = (of.preamble.first_ns, of.preamble.segment);
-    super::kept::files(path.parent()?, "acltrace").ok()?.into_iter().find(|other| {
-        let opened = super::kept::open(other)
-            .ok()
-            .and_then(|file| aclshim_trace::segment_reader::SegmentReader::open(file).ok());
-        opened.is_some_and(|opened| {
-            (opened.preamble.first_ns, opened.preamble.segment) > after
-                && Origin::from_bytes(&opened.header)
-                    .is_some_and(|origin| super::kept::key(&origin) == super::kept::key(&of.origin))
-        })
-    })
+/// Whether there are older segments of the same process in the same directory, and one that is newer.
+pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
+    let here = (of.preamble.first_ns, of.preamble.segment);
+    let others = path.parent().and_then(|folder| super::kept::files(folder, "acltrace").ok()).unwrap_or_default();
+    let (mut has_older, mut newer) = (false, None);
+    for other in others {
+        let Some(opened) = super::kept::open(&other).ok().and_then(|file| SegmentReader::open(file).ok()) else {
+            continue;
+        };
+        let is_same = |origin: Origin| super::kept::key(&origin) == super::kept::key(&of.origin);
+        if !Origin::from_bytes(&opened.header).is_some_and(is_same) {
+            continue;
+        }
+        let there = (opened.preamble.first_ns, opened.preamble.segment);
+        has_older |= there < here;
+        if there > here {
+            newer = Some(other);
+        }
+    }
+    (has_older, newer)
 }
