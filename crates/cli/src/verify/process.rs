@@ -273,7 +273,8 @@ impl Left {
                 rings.entry(*ring).or_default().extend(ranges.iter().map(|range| (range.clone(), *verdict)));
             }
         }
-        if let Some(ring) = &self.ring {
+        // Between these segments and the ring there may be others.
+        if let Some(ring) = self.ring.as_ref().filter(|_| self.goes_on_in.is_none()) {
             for (number, range) in &ring.lanes {
                 // Without a trace nobody can tell what was drained to where.
                 let verdict = ring.verdict.or_else(|| self.segments.last().map(|(verdict, _)| *verdict));
@@ -315,7 +316,7 @@ impl Left {
 pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
     let here = (of.preamble.first_ns, of.preamble.segment);
     let others = path.parent().and_then(|folder| super::kept::files(folder, "acltrace").ok()).unwrap_or_default();
-    let (mut has_older, mut newer) = (false, None);
+    let (mut has_older, mut newer) = (false, None::<((u64, u64), PathBuf)>);
     for other in others {
         let Some(opened) = super::kept::open(&other).ok().and_then(|file| SegmentReader::open(file).ok()) else {
             continue;
@@ -326,9 +327,9 @@ pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
         }
         let there = (opened.preamble.first_ns, opened.preamble.segment);
         has_older |= there < here;
-        if there > here {
-            newer = Some(other);
+        if there > here && newer.as_ref().is_none_or(|(next, _)| there < *next) {
+            newer = Some((there, other));
         }
     }
-    (has_older, newer)
+    (has_older, newer.map(|(_, path)| path))
 }
