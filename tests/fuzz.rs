@@ -302,7 +302,7 @@ fn whatever_a_file_holds_reading_it_ends_and_takes_no_memory_without_end() {
     let output = kept(&["3", "40"]).ok();
     let out = output.scratch.join("out");
     let trace = Trace::new(&fs::read(only(&out, "acltrace")).unwrap());
-    let killed = support::Run::new(support::host("hosts/keep_calls.c")).arg("2").arg("30").arg("kill");
+    let killed = support::Run::new(keeping::program()).arg("2").arg("30").arg("kill");
     let killed = killed.sim().shim().env("ACLSHIM_DRAIN", "off").run();
     let ring = fs::read(only(&killed.scratch, "ring")).unwrap();
     assert!(files(&out, "acltrace").len() == 1 && trace.blocks.len() > 3 && ring.len() > HEAD);

@@ -12,7 +12,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use support::{Run, Stat, host, scratch};
+use support::{Run, Stat, scratch};
 
 /// What `keep_calls 2 12` has made.
 const CALLS: u64 = 5 + 2 * 12;
@@ -245,7 +245,7 @@ fn what_a_killed_process_has_left_is_recovered_once() {
 #[test]
 fn what_runs_is_left_alone() {
     let rings = scratch("running");
-    let (mut child, _) = Run::new(host("hosts/keep_calls.c"))
+    let (mut child, _) = Run::new(keeping::program())
         .arg("1")
         .arg("5")
         .arg("wait")

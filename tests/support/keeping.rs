@@ -7,15 +7,22 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
-/// Runs `hosts/keep_calls.c` with the shim.
+/// `hosts/keep_calls.c`.
+pub fn program() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| host("hosts/keep_calls.c")).clone()
+}
+
+/// Runs it with the shim.
 pub fn kept(arguments: &[&str]) -> Output {
     kept_with(arguments, |run| run)
 }
 
 /// The same, prepared further.
 pub fn kept_with(arguments: &[&str], prepare: impl Fn(Run) -> Run) -> Output {
-    let run = arguments.iter().fold(Run::new(host("hosts/keep_calls.c")), Run::arg);
+    let run = arguments.iter().fold(Run::new(program()), Run::arg);
     prepare(run.sim().shim().env("ACLSHIM_RING_SIZE", "1M")).run()
 }
 
