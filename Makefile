@@ -22,7 +22,7 @@ ACL_CFLAGS  := -Iinclude
 ACL_LDFLAGS := -L$(SIM)
 endif
 
-.PHONY: build demo test bench lint header docs clean FORCE
+.PHONY: build demo test fuzz bench lint header docs clean FORCE
 .DEFAULT_GOAL := build
 
 ## build: the shim, the command, the simulated device and the C examples
@@ -64,6 +64,11 @@ test: build
 	@cargo test --quiet --workspace
 	@RUSTFLAGS="--cfg loom" cargo test --quiet -p aclshim-trace --release --test loom --target-dir $(BUILT)/loom
 	@if [ -s $(SKIPPED) ]; then echo "skipped:"; sed 's/^/  /' $(SKIPPED); [ -z "$$CI" ]; fi
+
+## fuzz: reads nonsense made of real traces and rings, FUZZ seconds long; `make test` does so shortly
+FUZZ ?= 600
+fuzz: build
+	@ACLSHIM_FUZZ_SECONDS=$(FUZZ) cargo test --quiet --test fuzz -- --nocapture
 
 ## bench: what a call costs, all variants side by side (BENCH=--quick for a first look)
 bench: $(BUILT)/release/libaclshim.so

@@ -22,17 +22,18 @@ def process(header):
     return bytes(header[2824:2864]), pid, struct.unpack_from("<Q", header, 40)[0]
 
 def trace(data, found):
-    """Blocks of slots, up to the first that is not whole."""
+    """Blocks of slots; what is between good blocks is passed over."""
     size, = struct.unpack_from("<I", data, 12)
     header, at = data[64:64 + size], 64 + size
     if len(header) < size:
         return
     of = found.setdefault(process(header), (names(header), {}))[1]
-    while data[at:at + 4] == b"BLK1" and at + 64 <= len(data):
+    while (at := data.find(b"BLK1", at)) >= 0 and at + 64 <= len(data):
         kind, ring, _, first, _, _, _, _, total, length = struct.unpack_from("<IIIQIIQQQI", data, at + 4)
         block = data[at:at + 48] + bytes(8) + data[at + 56:at + 64 + length]
         if len(block) < 64 + length or checksum(block) != total:
-            break
+            at += 1
+            continue
         for n, words in enumerate(struct.iter_unpack("<8Q", block[64:]) if kind == 1 else ()):
             of.setdefault((ring, first + n), words)
         at += 64 + length

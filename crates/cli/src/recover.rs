@@ -1,13 +1,189 @@
-//! `aclshim recover`: what a dead process has left in its ring.
+//! `aclshim recover`: writes to files what ended processes have left in rings, and what is good of damaged traces.
 
-use anyhow::{Result, bail};
+use crate::verify::kept::{self, Kind, Life};
+use crate::verify::{copy, is_outermost};
+use aclshim_collect::adoption;
+use aclshim_collect::drain::Drain;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
+use anyhow::{Context, Result, bail};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 /// What `aclshim recover` is told.
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "A ring of a process that runs is left alone.\n\n\
+    Exit status:\n  \
+    0  all that could be recovered is written\n  \
+    1  something could not be written or read\n\n\
+    Examples:\n  \
+    aclshim recover\n  \
+    aclshim recover --out recovered /dev/shm/aclshim-1234-17f0c0de.ring\n  \
+    aclshim recover --out recovered aclshim-out/broken.acltrace")]
+pub struct Arguments {
+    /// Write to this directory instead of the one that each process wrote to; needed for traces
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// A folder with rings, an ACLSHIM_DIR, a ring file, or a damaged trace [default: ACLSHIM_RING_DIR, /dev/shm]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
 
-/// Does it.
-pub fn main(_arguments: Arguments) -> Result<ExitCode> {
-    bail!("not built yet")
+/// Recovers what there is.
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    aclshim_collect::install();
+    let out = arguments.out.as_deref().map(std::path::absolute).transpose().context("--out")?;
+    if let Some(out) = &out {
+        std::fs::create_dir_all(out).with_context(|| format!("{}: cannot be made", out.display()))?;
+    }
+    let mut recovery = Recovery { out, failed: false, seen: 0 };
+    if arguments.paths.is_empty() {
+        kept::ring_folders().iter().filter(|folder| folder.is_dir()).for_each(|folder| recovery.folder(folder));
+    }
+    for path in &arguments.paths {
+        match (path.is_dir(), kept::kind(path)) {
+            (true, _) => recovery.folder(path),
+            (_, Ok(Some(Kind::Ring))) => recovery.ring(path),
+            (_, Ok(Some(Kind::Trace))) => recovery.trace(path),
+            (_, Ok(_)) => recovery.fail(path, "neither a ring nor a trace of aclshim's"),
+            (_, Err(error)) => recovery.fail(path, &error.to_string()),
+        }
+    }
+    if recovery.seen == 0 {
+        println!("Nothing is left to be recovered.");
+    }
+    Ok(if recovery.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+struct Recovery {
+    out: Option<PathBuf>,
+    failed: bool,
+    /// Files that something was said of.
+    seen: u64,
+}
+
+impl Recovery {
+    fn fail(&mut self, path: &Path, why: &str) {
+        self.seen += 1;
+        self.failed = true;
+        eprintln!("aclshim: {}: {why}", path.display());
+    }
+
+    fn say(&mut self, path: &Path, what: &str) {
+        self.seen += 1;
+        println!("{}: {what}", path.display());
+    }
+
+    /// The rings of a folder; of a directory with traces, the rings that name it.
+    fn folder(&mut self, folder: &Path) {
+        let mut rings = reader::files(folder).unwrap_or_default();
+        if rings.is_empty() {
+            let all = kept::rings(&kept::ring_folders()).into_iter();
+            let named = all.filter(|ring| kept::is_same_folder(&Origin::new(ring.header()).dir, folder));
+            rings = named.map(|ring| ring.path.clone()).collect();
+        }
+        // SAFETY: asks for our own number.
+        let me = unsafe { libc::geteuid() };
+        for path in rings {
+            // Those of others are theirs; what is not finished is nobody's yet.
+            let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == me);
+            if is_ours && matches!(kept::kind(&path), Ok(Some(Kind::Ring))) {
+                self.ring(&path);
+            }
+        }
+    }
+
+    fn ring(&mut self, path: &Path) {
+        if let Err(error) = self.try_ring(path) {
+            self.fail(path, &format!("{error:#}"));
+        }
+    }
+
+    fn try_ring(&mut self, path: &Path) -> Result<()> {
+        let origin = Origin::new(RingFile::open(path)?.header());
+        let name = origin.executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let who = format!("process {} ({name}) on {}", origin.pid, origin.host);
+        match kept::life(&origin) {
+            Life::Alive => {
+                self.say(path, &format!("{who} runs: left alone"));
+                return Ok(());
+            }
+            Life::Elsewhere => {
+                let what = format!("{who} is of another pid namespace, and may run: left alone");
+                self.say(path, &what);
+                return Ok(());
+            }
+            Life::Gone => {}
+        }
+        let mut file = match RingFile::open_to_drain(path) {
+            Err(Unreadable::Taken) => {
+                self.say(path, &format!("{who}: somebody else writes it down already"));
+                return Ok(());
+            }
+            opened => opened?,
+        };
+        let dir = self.out.clone().unwrap_or_else(|| origin.dir.clone());
+        let calls = unread(&mut file).1;
+        let drain = Drain::to(file.header(), "outside", dir.clone());
+        let failures = file.header().write_failures.load(Ordering::Relaxed);
+        adoption::finish_with(file, drain);
+        // It is removed when everything has been written.
+        if path.exists() {
+            let failed =
+                RingFile::open(path).is_ok_and(|file| file.header().write_failures.load(Ordering::Relaxed) > failures);
+            let why = if failed { "is there room, and may it be written to?" } else { "it is kept" };
+            bail!("{who}: not all of it could be written to {}; {why}", dir.display());
+        }
+        match calls {
+            0 => self.say(path, &format!("{who}: all had been written; the ring is removed")),
+            _ => self.say(path, &format!("{who}: {calls} calls written to {}", dir.display())),
+        }
+        Ok(())
+    }
+
+    fn trace(&mut self, path: &Path) {
+        let Some(out) = &self.out else {
+            return self.fail(path, "a trace: name a directory for its good part by --out");
+        };
+        let name = path.file_name().unwrap_or_default();
+        let to = out.join(name);
+        match copy::clean(path, &to) {
+            Ok(copied) => {
+                let what = format!(
+                    "process {}: {} good blocks with {} calls written to {}; {} bytes were no good, {} slots are missing",
+                    copied.pid,
+                    copied.blocks,
+                    copied.calls,
+                    to.display(),
+                    copied.lost,
+                    copied.missing
+                );
+                self.say(path, &what);
+                copied.remarks.iter().for_each(|remark| println!("    {remark}"));
+            }
+            Err(error) => self.fail(path, &format!("{error:#}")),
+        }
+    }
+}
+
+/// Slots that have not been drained, and how many outermost calls they hold.
+pub fn unread(file: &mut RingFile) -> (u64, u64) {
+    let rings = file.look_for_rings();
+    let (mut slots, mut calls) = (0, 0);
+    for ring in (0..rings).filter_map(|number| file.ring(number)) {
+        let mut from = ring.control.drained.load(Ordering::Acquire);
+        let end = ring.end(from);
+        slots += end - from;
+        while from < end {
+            let run = ring.read(from, Reading::Look, usize::MAX);
+            if run.next <= from {
+                break;
+            }
+            calls += run.slots.iter().filter(|slot| is_outermost(slot)).count() as u64;
+            from = run.next;
+        }
+    }
+    (slots, calls)
 }

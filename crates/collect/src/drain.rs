@@ -24,6 +24,7 @@ use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::slot::{self, Layout, Words};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 /// So many slots are written at once.
@@ -73,6 +74,11 @@ fn bytes_of(header: &Header) -> &[u8] {
 impl Drain {
     /// The drain of the process that `header` describes; `drain` says where it runs.
     pub fn new(header: &Header, drain: &'static str) -> Self {
+        Self::to(header, drain, Origin::new(header).dir)
+    }
+
+    /// The same, and its files go to another directory than the process said; its path is absolute.
+    pub fn to(header: &Header, drain: &'static str, dir: PathBuf) -> Self {
         let origin = Origin::new(header);
         let executable = origin.executable.file_name().unwrap_or_default().as_bytes().to_vec();
         let who = Who {
@@ -83,7 +89,7 @@ impl Drain {
             rank: origin.rank.clone().into_bytes(),
         };
         let sizes = Sizes { segment: origin.segment, budget: origin.budget };
-        let place = Place { dir: origin.dir.clone(), stem: stem(origin.pattern.as_bytes(), &who), sizes };
+        let place = Place { dir, stem: stem(origin.pattern.as_bytes(), &who), sizes };
         let calls = match origin.calls {
             1 => Calls::Json,
             2 => Calls::Off,
@@ -159,6 +165,12 @@ impl Drain {
             let head = Head { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
             if self.calls != Calls::Off && !run.slots.is_empty() {
                 self.trace.append(&Head { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
+            }
+            let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
+            let never = unread.saturating_sub(run.overwritten);
+            if self.calls != Calls::Off && never > 0 {
+                let head = Head { kind: kind::NEVER, first: from + run.overwritten, ..head };
+                self.trace.append(&head, &never.to_le_bytes())?;
             }
             // On disk: the writer may have the slots back. What is said of them can wait.
             ring.give_back(run.next);
@@ -280,6 +292,9 @@ impl Drain {
             return;
         }
         self.calibrate(header);
+        if self.calls != Calls::Off && self.trace.trouble().is_none() {
+            let _ = self.trace.end(&self.head(kind::END, header));
+        }
         self.chronicle.stopped(reason, losses);
     }
 

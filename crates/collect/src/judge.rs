@@ -46,6 +46,9 @@ pub struct Judge {
 /// So many calls of a ring are remembered: a note may come behind those of a handler.
 const HELD: usize = 4;
 
+/// So many notes about one call are kept: more than the host ever makes.
+const MOST_NOTES: usize = 1024;
+
 /// A call, and what the host has noted about it.
 struct Held {
     function: Function,
@@ -209,9 +212,11 @@ impl Judge {
 
     /// A note of the host's about an earlier call. If that has been judged already, what is to be told is handed to `tell`.
     pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding, tell: &mut dyn FnMut(Function, &Call, Told)) {
-        let Some(held) = self.remembered(ring, of) else { return };
+        // There is room for so many rules; another number is nonsense, or of a newer rulebook.
+        let Some(held) = self.remembered(ring, of).filter(|_| u32::from(finding.rule) < u128::BITS) else { return };
         match &mut held.judged {
-            None => held.findings.push(finding),
+            None if held.findings.len() < MOST_NOTES => held.findings.push(finding),
+            None => {}
             Some(judged) if *judged & 1 << finding.rule == 0 => {
                 *judged |= 1 << finding.rule;
                 let (function, call, frames) = (held.function, held.call.clone(), held.frames);

@@ -82,6 +82,8 @@ impl Modules {
     /// The module that an address lies in.
     pub fn site(&self, address: u64) -> Option<Site> {
         let (start, (end, path)) = self.spans.range(..=address).next_back()?;
+        // A program may be replaced while it runs; it has the same name for all that.
+        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
         let name = Path::new(path).file_name()?.to_string_lossy().into_owned();
         (address < *end).then_some(Site { module: name, offset: address - start })
     }
@@ -134,6 +136,12 @@ mod tests {
 7f0000400000-7f0000500000 r--p 00000000 08:01 13  /some/data
 7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0   [stack]
 ";
+
+    #[test]
+    fn a_module_that_was_replaced_meanwhile_keeps_its_name() {
+        let modules = Modules::read("1000-2000 r-xp 00000000 08:01 11  /opt/host (deleted)\n".as_bytes());
+        assert_eq!(modules.site(0x1010).unwrap().to_string(), "host+0x10");
+    }
 
     #[test]
     fn an_address_is_named_by_its_module_and_the_distance_from_its_begin() {

@@ -162,7 +162,8 @@ impl Process {
         let lost = first..first.saturating_add(slots);
         let common = |block: &Range<u64>| block.end.min(lost.end).saturating_sub(block.start.max(lost.start));
         let blocks = &self.lanes.entry(ring).or_default().blocks;
-        self.written_before += blocks.iter().map(common).sum::<u64>();
+        let written = blocks.iter().map(common).fold(0, u64::saturating_add);
+        self.written_before = self.written_before.saturating_add(written);
     }
 
     /// Adds consecutive slots of a ring, as far as they are new.
@@ -182,7 +183,7 @@ impl Process {
             }
             if lane.pending.is_empty() && Account::takes(slot) && self.plain(ring, &lane, number, slot, watch) {
                 rest = others;
-                lane.end = number + 1;
+                lane.end = number.saturating_add(1);
                 self.slots[from as usize] += 1;
                 continue;
             }

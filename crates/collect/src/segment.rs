@@ -13,6 +13,8 @@ pub struct TraceWriter {
     chain: Chain,
     header: Vec<u8>,
     past: Past,
+    /// Bytes of all blocks.
+    written: u64,
 }
 
 /// The segments of this process and how many outermost calls each holds.
@@ -27,7 +29,7 @@ impl TraceWriter {
     /// A writer; it makes no file before there is a block. `header` is the process's ring header
     /// and stands at the start of each file.
     pub fn new(place: Place, header: &[u8]) -> Self {
-        Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past: Past::default() }
+        Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past: Past::default(), written: 0 }
     }
 
     /// What the next file begins with.
@@ -39,19 +41,25 @@ impl TraceWriter {
     /// `head.slots` and `head.bytes` are taken from the payload, which has at most
     /// [`LONGEST_PAYLOAD`] bytes.
     pub fn append(&mut self, head: &Head, payload: &[u8]) -> Result<(), Failure> {
-        let Self { chain, header, past } = self;
+        let Self { chain, header, past, written } = self;
         if payload.len() > LONGEST_PAYLOAD {
             return Err(chain.fail(Step::Write, libc::EMSGSIZE));
         }
         let bytes = head.to_bytes(payload);
         chain.append([&bytes, payload], &mut |segment, path| {
             let evicted = past.begin(path);
-            Preamble { segment, first_ns: head.realtime_ns, evicted }.to_bytes(header)
+            Preamble { segment, first_ns: head.realtime_ns, evicted, before: *written }.to_bytes(header)
         })?;
+        *written += (bytes.len() + payload.len()) as u64;
         if head.kind == kind::SLOTS {
             past.add(head.flags.into());
         }
         Ok(())
+    }
+
+    /// Says that this is the end: who reads it knows that nothing is missing behind.
+    pub fn end(&mut self, head: &Head) -> Result<(), Failure> {
+        self.append(head, &self.written.to_le_bytes())
     }
 
     /// How many outermost calls went with older segments, as far as was known when the last one began.
@@ -122,7 +130,7 @@ mod tests {
         for n in 0..10 {
             writer.append(&block(n * 4), &payload).unwrap();
         }
-        let mut firsts = Vec::new();
+        let (mut firsts, mut before) = (Vec::new(), 0);
         for (number, name) in
             ["t.acltrace", "t.1.acltrace", "t.2.acltrace", "t.3.acltrace", "t.4.acltrace"].iter().enumerate()
         {
@@ -131,12 +139,14 @@ mod tests {
             assert!(about.mode() & 0o7777 == 0o600 && about.len() <= 1000);
             let mut reader = SegmentReader::open(file).unwrap();
             assert_eq!((reader.preamble.segment, reader.preamble.evicted), (number as u64, 0));
+            assert_eq!(reader.preamble.before, before);
             assert!(reader.header.starts_with(b"ring header\0"));
             let first_ns = reader.preamble.first_ns;
             while let Some(block) = reader.next_block().unwrap() {
                 assert_eq!((&block.payload, block.head.slots), (&payload, 4));
                 assert!(block.head.realtime_ns >= first_ns);
                 firsts.push(block.head.first);
+                before += 64 + block.payload.len() as u64;
             }
         }
         assert_eq!(firsts, (0..10).map(|n| n * 4).collect::<Vec<_>>());

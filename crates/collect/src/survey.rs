@@ -143,7 +143,8 @@ impl Survey {
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|extension| extension == "acltrace"))
             // An empty one is just being made, or whoever made it was killed: what it was for is in the ring.
-            .filter(|path| !path.metadata().is_ok_and(|about| about.len() == 0))
+            // (And nothing but a file is opened: a FIFO would stop us.)
+            .filter(|path| path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0))
             .collect();
         // By process and number of the segment, not by name: the tenth comes after the second.
         traces.sort_by_cached_key(|path| {
@@ -192,7 +193,7 @@ impl Survey {
         let process = &mut self.processes[process];
         let mut slots: Vec<Words> = Vec::new();
         let mut told = reader.good();
-        let outcome = loop {
+        loop {
             if let Some(progress) = self.progress.as_mut().filter(|_| reader.good() - told >= STEP) {
                 progress(reader.good() - told);
                 told = reader.good();
@@ -205,13 +206,22 @@ impl Survey {
                     process.block(&block.head);
                 }
                 Ok(Some(block)) => learn(process, &block, moment),
-                Ok(None) => break Ok(()),
-                Err(stop) if self.follows && matches!(stop.wrong, Wrong::Short { .. }) => break Ok(()),
-                Err(stop) => break Err(format!("{stop}; what stands before was read")),
+                Ok(None) => break,
+                Err(stop) if self.follows && matches!(stop.wrong, Wrong::Short { .. }) => break,
+                Err(_) => {} // the next good block is behind it
             }
-        };
+        }
         self.read.insert(path.to_owned(), reader.good());
-        outcome
+        self.damaged(path, &reader);
+        Ok(())
+    }
+
+    fn damaged(&mut self, path: &Path, reader: &SegmentReader<BufReader<File>>) {
+        // If more is awaited, what is cut off is only about to be written.
+        let follows = self.follows;
+        for damage in reader.damages().iter().filter(|damage| !(follows && damage.is_cut)) {
+            self.trouble(path.to_owned(), damage.to_string());
+        }
     }
 
     fn snapshot<W: Watch + ?Sized>(&mut self, snapshot: Snapshot, watch: &mut W) {
@@ -282,7 +292,7 @@ fn learn(process: &mut Process, block: &Block, moment: [u64; 3]) {
 /// The last moment that a trace tells of behind its header: ticks, realtime and monotonic.
 fn last_moment(path: &Path) -> Option<[u64; 3]> {
     let reader = SegmentReader::open(BufReader::with_capacity(1 << 20, File::open(path).ok()?)).ok()?;
-    let blocks = reader.map_while(Result::ok).filter(|block| block.head.kind == kind::CALIBRATION);
+    let blocks = reader.filter_map(Result::ok).filter(|block| block.head.kind == kind::CALIBRATION);
     let moment = |block: Block| {
         let monotonic = u64::from_le_bytes(*block.payload.first_chunk()?);
         Some([block.head.ticks, block.head.realtime_ns, monotonic])
@@ -333,7 +343,7 @@ impl Snapshot {
                     let is_open = |slot: &Words| slot::Head(slot[0]).state() == State::InFlight;
                     run.slots.truncate(run.slots.iter().position(is_open).unwrap_or(run.slots.len()));
                 } else {
-                    snapshot.overwritten += run.overwritten;
+                    snapshot.overwritten = snapshot.overwritten.saturating_add(run.overwritten);
                     snapshot.lost.push((number as u32, from, run.overwritten));
                 }
                 // What was skipped may only be about to be written.
@@ -346,8 +356,9 @@ impl Snapshot {
                 }
                 from = run.next;
             }
-            snapshot.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
-            snapshot.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
+            let load = |count: &aclshim_trace::sync::AtomicU64| count.load(Ordering::Relaxed);
+            snapshot.not_recorded = snapshot.not_recorded.saturating_add(load(&ring.control.not_recorded));
+            snapshot.overwritten = snapshot.overwritten.saturating_add(load(&ring.control.overwritten));
         }
         snapshot
     }

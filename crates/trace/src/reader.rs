@@ -76,7 +76,7 @@ impl Ring<'_> {
     pub fn end(&self, from: u64) -> u64 {
         let newest = |slot: &Slot| match slot.head() {
             head if head.state() == State::Free => from,
-            head => (head.number(from) + 1).max(from),
+            head => head.number(from).saturating_add(1).max(from),
         };
         // A number far from `from` is an old one that was never overwritten, and lies below it.
         self.slots.iter().map(newest).max().unwrap_or(from)
@@ -88,7 +88,8 @@ impl Ring<'_> {
         // At more than one place: what stands at the first may be a gap itself.
         // (A plain look is enough: the fence of the next `Slot::read` orders it.)
         [slots / 4, slots / 4 + 1, slots / 2, slots / 4 * 3, slots - 1].into_iter().any(|ahead| {
-            let (probe, head) = (number + ahead, self.slot(number + ahead).head());
+            let probe = number.wrapping_add(ahead);
+            let head = self.slot(probe).head();
             head.state() != State::Free && head.number(probe) >= probe
         })
     }
@@ -113,7 +114,9 @@ impl Ring<'_> {
 
     /// Whether the thread that claimed this number is gone: the ring is another's by now, and nobody will write it.
     fn is_forsaken(&self, number: u64) -> bool {
-        number < self.control.since.load(Ordering::Acquire)
+        let ahead = self.control.since.load(Ordering::Acquire).checked_sub(number);
+        // Nobody can be further ahead of a slot that has not been overwritten. (A damaged ring must not keep us for ever.)
+        ahead.is_some_and(|ahead| (1..=2 * self.slots.len() as u64).contains(&ahead))
     }
 
     /// The record at a number, appended to `out`.
@@ -151,12 +154,12 @@ impl Ring<'_> {
         let mut count = 2;
         let mut at = 1;
         while at < count {
-            match is_there(number + at as u64) {
+            match is_there(number.wrapping_add(at as u64)) {
                 Ok(words) => out.push(words),
                 // A batch has returned, and its items are just being written down, or were when the
                 // process was killed. The call is there without them, as it was when its first slot was read.
                 Err(Seen::Gap) if at > 1 && head.state() != State::Done => {
-                    out.push([Head::done(number + at as u64, Layout::Items, 0).0, 0, 0, 0, 0, 0, 0, 0]);
+                    out.push([Head::done(number.wrapping_add(at as u64), Layout::Items, 0).0, 0, 0, 0, 0, 0, 0, 0]);
                 }
                 Err(seen) => {
                     out.truncate(before);
@@ -202,7 +205,7 @@ impl Ring<'_> {
                 Seen::Record(count) => {
                     let head = Head(run.slots[start][0]);
                     if head.state() == State::InFlight && how != Reading::Look {
-                        let is_left = how == Reading::Flush && self.has_outermost(at + count as u64);
+                        let is_left = how == Reading::Flush && self.has_outermost(at.wrapping_add(count as u64));
                         let waits = how.is_of_the_living() && !is_left && !self.is_overtaken(at);
                         if waits || !self.slot(at).pass(head) {
                             run.slots.truncate(start);
@@ -213,7 +216,7 @@ impl Ring<'_> {
                         }
                         run.slots[start][0] = head.passed().0;
                     }
-                    run.next += count as u64;
+                    run.next = run.next.saturating_add(count as u64);
                 }
                 // A run has no holes: the caller comes again.
                 Seen::Gap | Seen::Lapped if start > 0 => break,
@@ -221,12 +224,12 @@ impl Ring<'_> {
                     // Behind a lap it is the rest of a record whose beginning was overwritten. Elsewhere it stands for
                     // no call: whoever jumped away from it had not made its call yet, or has counted it.
                     run.overwritten += u64::from(run.overwritten > 0);
-                    run.next += 1;
+                    run.next = run.next.saturating_add(1);
                     gaps += 1;
                 }
                 Seen::Lapped => {
-                    let oldest = self.end(at).saturating_sub(self.slots.len() as u64).max(at + 1);
-                    run.overwritten += oldest - at;
+                    let oldest = self.end(at).saturating_sub(self.slots.len() as u64).max(at.saturating_add(1));
+                    run.overwritten = run.overwritten.saturating_add(oldest - at);
                     run.next = oldest;
                 }
             }

@@ -16,7 +16,8 @@
 //! | first_ns | 24 | u64, time of the first block, nanoseconds since 1970 |
 //! | evicted | 32 | u64, outermost calls that went with older segments of this process |
 //! | checksum | 40 | u64, over preamble (this word 0) and header |
-//! | reserved | 48 | 16 bytes, 0 |
+//! | before | 48 | u64, bytes of the blocks in the earlier files of the same drain |
+//! | reserved | 56 | 8 bytes, 0 |
 //!
 //! | head | at | |
 //! |---|---|---|
@@ -65,6 +66,11 @@ pub mod kind {
     pub const HEADER: u32 = 5;
     /// The files that are mapped into the process, each: first address, end and length of the path (a u64 each), the path.
     pub const MODULES: u32 = 6;
+    /// The drain ends here in order: bytes of the blocks that it has written before, in all of its files, a u64.
+    /// Something may follow, if the process went on.
+    pub const END: u32 = 7;
+    /// Slots from number `first` on were claimed and never written: how many, a u64.
+    pub const NEVER: u32 = 8;
 }
 
 /// The start of a file.
@@ -76,6 +82,8 @@ pub struct Preamble {
     pub first_ns: u64,
     /// How many outermost calls went with older files of this process.
     pub evicted: u64,
+    /// Bytes of the blocks in the earlier files of the same drain.
+    pub before: u64,
 }
 
 impl Preamble {
@@ -91,6 +99,8 @@ impl Preamble {
         bytes.extend(self.segment.to_le_bytes());
         bytes.extend(self.first_ns.to_le_bytes());
         bytes.extend(self.evicted.to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(self.before.to_le_bytes());
         bytes.resize(HEAD, 0);
         bytes.extend(header);
         bytes.resize(HEAD + header_len, 0);
@@ -233,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_header_is_filled_up_and_a_monstrous_one_cut() {
-        let bytes = Preamble { segment: 1, first_ns: 2, evicted: 3 }.to_bytes(&[7; 65]);
+        let bytes = Preamble { segment: 1, first_ns: 2, evicted: 3, before: 4 }.to_bytes(&[7; 65]);
         assert_eq!((bytes.len(), half(&bytes, 12), bytes[HEAD + 64], bytes[HEAD + 65]), (HEAD + 128, 128, 7, 0));
         assert_eq!(Preamble::default().to_bytes(&vec![0; LONGEST_HEADER + 1]).len(), HEAD + LONGEST_HEADER);
     }

@@ -1,4 +1,4 @@
-//! Reading a trace segment from beginning to end.
+//! Reading a trace segment from beginning to end, and past what is damaged.
 
 use crate::segment::{
     BLOCK_MAGIC, HEAD, Head, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, checksum, half, kind,
@@ -31,10 +31,10 @@ pub enum Wrong {
     Io(io::Error),
 }
 
-/// Where reading ended before the end of the file, and why.
+/// Where a file is damaged, and how.
 #[derive(Debug)]
 pub struct Stop {
-    /// How many bytes were good: where the piece begins that is not.
+    /// Where the piece begins that is not good.
     pub offset: u64,
     /// What is wrong with it.
     pub wrong: Wrong,
@@ -50,11 +50,11 @@ impl fmt::Display for Stop {
             }
             Wrong::Header => write!(f, "the file's header was damaged after it was written"),
             Wrong::Short { wanted, found } => {
-                write!(f, "cut off at byte {at}: {found} bytes of {wanted}; the {at} bytes before are good")
+                write!(f, "cut off at byte {at}: {found} bytes of {wanted}")
             }
-            Wrong::NoBlock => write!(f, "no block at byte {at}; the {at} bytes before are good"),
+            Wrong::NoBlock => write!(f, "no block at byte {at}"),
             Wrong::Block => {
-                write!(f, "the block at byte {at} was damaged after it was written; the {at} bytes before are good")
+                write!(f, "the block at byte {at} was damaged after it was written")
             }
             Wrong::Io(error) => write!(f, "byte {at}: {error}"),
         }
@@ -62,6 +62,28 @@ impl fmt::Display for Stop {
 }
 
 impl std::error::Error for Stop {}
+
+/// A piece of a file that was passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it begins.
+    pub offset: u64,
+    /// Where reading went on.
+    pub end: u64,
+    /// Whether the file ends within a block, as it does if whoever wrote it was killed.
+    pub is_cut: bool,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.is_cut, self.end - self.offset) {
+            (true, _) => write!(f, "{}; what stands before was read", self.what),
+            (_, bytes) => write!(f, "{}; {bytes} bytes were passed over, and the rest was read", self.what),
+        }
+    }
+}
 
 /// One block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,14 +113,57 @@ pub struct SegmentReader<R> {
     pub preamble: Preamble,
     /// The process's ring header, filled up with zeros to a multiple of 64 bytes.
     pub header: Vec<u8>,
-    good: u64,
+    /// What was read and is not taken yet: of a piece that is damaged, and what stands behind it.
+    ahead: Vec<u8>,
+    /// How much of that is taken.
+    taken: usize,
+    /// Where the next piece begins.
+    offset: u64,
+    /// Where the last block began.
+    began: u64,
+    /// For how many bytes sums may still be made in vain: see [`CREDIT`].
+    credit: u64,
     skipped: u64,
-    over: bool,
+    lost: u64,
+    damages: Vec<Damage>,
+    state: State,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A block is expected.
+    Reading,
+    /// What was expected is damaged: the next good block is looked for.
+    Searching,
+    /// There is nothing more.
+    Over,
+}
+
+/// A sum is made over what a head says that its block is long, and a damaged file may be full of heads that lie. So much
+/// may be summed up in vain, and [`EARNED`] for each byte that reading goes forward: reading takes a time that grows with the
+/// length of the file and no faster.
+const CREDIT: u64 = 2 * LONGEST_PAYLOAD as u64;
+/// See [`CREDIT`].
+const EARNED: u64 = 4;
+/// So many damages are told one by one; the last one stands for all that follow.
+const MOST_DAMAGES: usize = 100;
+/// The length of the headers that we write.
+const USUAL_HEADER: usize = size_of::<crate::layout::Header>().next_multiple_of(HEAD);
+/// So much is read at once while a block is looked for.
+const STEP: usize = 64 * 1024;
 
 impl<R: Read> SegmentReader<R> {
     /// Reads the start of a file.
-    pub fn open(mut from: R) -> Result<Self, Stop> {
+    pub fn open(from: R) -> Result<Self, Stop> {
+        match Self::open_anyway(from)? {
+            (reader, None) => Ok(reader),
+            (_, Some(stop)) => Err(stop),
+        }
+    }
+
+    /// The same of a file whose start may be damaged: what is said there is not to be trusted then, but the blocks behind
+    /// can be read.
+    pub fn open_anyway(mut from: R) -> Result<(Self, Option<Stop>), Stop> {
         let stop = |wrong| Stop { offset: 0, wrong };
         let mut bytes = Vec::new();
         let found = fill(&mut from, &mut bytes, HEAD).map_err(stop)?;
@@ -114,42 +179,87 @@ impl<R: Read> SegmentReader<R> {
         if found < HEAD {
             return Err(stop(short(HEAD, found)));
         }
-        let header_len = half(&bytes, 12) as usize;
-        if header_len > LONGEST_HEADER || !header_len.is_multiple_of(HEAD) {
-            return Err(stop(Wrong::Header));
-        }
+        let said = half(&bytes, 12) as usize;
+        let is_said = said <= LONGEST_HEADER && said.is_multiple_of(HEAD);
+        let header_len = if is_said { said } else { USUAL_HEADER };
         let found = fill(&mut from, &mut bytes, header_len).map_err(stop)?;
         if found < header_len {
             return Err(stop(short(HEAD + header_len, HEAD + found)));
         }
-        if take_sum(&mut bytes, 40) != checksum(&bytes, &[]) {
-            return Err(stop(Wrong::Header));
-        }
-        let preamble = Preamble { segment: word(&bytes, 16), first_ns: word(&bytes, 24), evicted: word(&bytes, 32) };
-        let good = bytes.len() as u64;
-        Ok(Self { from, preamble, header: bytes.split_off(HEAD), good, skipped: 0, over: false })
+        let (preamble, header) = bytes.split_at(HEAD);
+        let is_good = is_said && is_sound(preamble, 40, header);
+        let reader = Self {
+            from,
+            preamble: Preamble {
+                segment: word(preamble, 16),
+                first_ns: word(preamble, 24),
+                evicted: word(preamble, 32),
+                before: word(preamble, 48),
+            },
+            offset: bytes.len() as u64,
+            header: bytes.split_off(HEAD),
+            ahead: Vec::new(),
+            taken: 0,
+            began: 0,
+            credit: CREDIT,
+            skipped: 0,
+            lost: 0,
+            damages: Vec::new(),
+            state: State::Reading,
+        };
+        Ok((reader, (!is_good).then(|| stop(Wrong::Header))))
     }
 
-    /// The next block of a kind that is known; none at the end of the file. After a stop there is
-    /// nothing more.
+    /// The next block of a kind that is known; none at the end of the file. A stop is told once. Asked again, the
+    /// reader goes on with the next good block behind the damage, if there is one.
     pub fn next_block(&mut self) -> Result<Option<Block>, Stop> {
-        while !self.over {
-            match self.any_block() {
-                Ok(Some(block)) if (kind::SLOTS..=kind::MODULES).contains(&block.head.kind) => return Ok(Some(block)),
-                Ok(Some(_)) => self.skipped += 1,
-                Ok(None) => self.over = true,
+        loop {
+            let read = match self.state {
+                State::Over => return Ok(None),
+                State::Reading => self.any_block(),
+                State::Searching => {
+                    let found = self.search();
+                    if let Some(damage) = self.damages.last_mut() {
+                        damage.end = self.offset;
+                        damage.is_cut &= matches!(found, Ok(None));
+                    }
+                    found
+                }
+            };
+            match read {
+                Ok(Some(block)) => {
+                    let len = (HEAD + block.payload.len()) as u64;
+                    self.state = State::Reading;
+                    self.began = self.offset;
+                    self.offset += len;
+                    self.credit = (self.credit + EARNED * len).min(CREDIT);
+                    if (kind::SLOTS..=kind::NEVER).contains(&block.head.kind) {
+                        return Ok(Some(block));
+                    }
+                    self.skipped += 1;
+                }
+                Ok(None) => self.state = State::Over,
                 Err(wrong) => {
-                    self.over = true;
-                    return Err(Stop { offset: self.good, wrong });
+                    self.state = if matches!(wrong, Wrong::Io(_)) { State::Over } else { State::Searching };
+                    let stop = Stop { offset: self.offset, wrong };
+                    if self.damages.len() < MOST_DAMAGES {
+                        let (offset, is_cut) = (stop.offset, matches!(stop.wrong, Wrong::Short { .. }));
+                        self.damages.push(Damage { offset, end: offset, is_cut, what: stop.to_string() });
+                    }
+                    return Err(stop);
                 }
             }
         }
-        Ok(None)
     }
 
-    /// How many bytes from the start of the file were good so far.
+    /// Where in the file the block begins that was read last.
+    pub fn began(&self) -> u64 {
+        self.began
+    }
+
+    /// Where in the file reading goes on: behind the last good block, or behind what was passed over.
     pub fn good(&self) -> u64 {
-        self.good
+        self.offset
     }
 
     /// How many blocks were of a kind that is not known.
@@ -157,32 +267,128 @@ impl<R: Read> SegmentReader<R> {
         self.skipped
     }
 
+    /// How many bytes were passed over because no good block was there.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// What was passed over, piece by piece.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
     fn any_block(&mut self) -> Result<Option<Block>, Wrong> {
+        if self.taken < self.ahead.len() {
+            return self.block_ahead();
+        }
         let mut head = Vec::new();
         let found = fill(&mut self.from, &mut head, HEAD)?;
+        let mut payload = Vec::new();
+        let read = match expected(&head) {
+            _ if found == 0 => return Ok(None),
+            Ok((_, len)) if self.credit < (HEAD + len) as u64 => Err(Wrong::Block),
+            Ok((about, len)) => {
+                let found = fill(&mut self.from, &mut payload, len)?;
+                self.credit -= (HEAD + found) as u64;
+                match () {
+                    () if found < len => Err(short(HEAD + len, HEAD + found)),
+                    () if is_sound(&head, 48, &payload) => Ok(about),
+                    () => Err(Wrong::Block),
+                }
+            }
+            Err(wrong) => Err(wrong),
+        };
+        match read {
+            Ok(about) => {
+                self.credit += (HEAD + payload.len()) as u64;
+                Ok(Some(Block { head: about, payload }))
+            }
+            Err(wrong) => {
+                head.extend(&payload);
+                (self.ahead, self.taken) = (head, 0);
+                Err(wrong)
+            }
+        }
+    }
+
+    /// The block that what was read ahead begins with; more is read if it is longer.
+    fn block_ahead(&mut self) -> Result<Option<Block>, Wrong> {
+        let found = self.look_ahead(HEAD)?;
         if found == 0 {
             return Ok(None);
         }
-        let magic = head.get(..BLOCK_MAGIC.len()).unwrap_or(&head);
-        if !BLOCK_MAGIC.starts_with(magic) {
-            return Err(Wrong::NoBlock);
-        }
-        let Some(&bytes) = head.first_chunk::<HEAD>() else { return Err(short(HEAD, found)) };
-        let about = Head::from_bytes(&bytes);
-        let len = about.bytes as usize;
-        if len > LONGEST_PAYLOAD || about.slots as usize != len / SLOT {
+        let (about, len) = expected(self.ahead(HEAD))?;
+        let cost = (HEAD + len) as u64;
+        if self.credit < cost {
             return Err(Wrong::Block);
         }
-        let mut payload = Vec::new();
-        let found = fill(&mut self.from, &mut payload, len)?;
-        if found < len {
-            return Err(short(HEAD + len, HEAD + found));
+        let found = self.look_ahead(HEAD + len)?;
+        if found < HEAD + len {
+            return Err(short(HEAD + len, found));
         }
-        if take_sum(&mut head, 48) != checksum(&head, &payload) {
+        let (head, payload) = self.ahead(HEAD + len).split_at(HEAD);
+        if !is_sound(head, 48, payload) {
+            self.credit -= cost;
             return Err(Wrong::Block);
         }
-        self.good += (HEAD + len) as u64;
-        Ok(Some(Block { head: about, payload }))
+        let block = Block { head: about, payload: payload.to_vec() };
+        self.taken += HEAD + len;
+        Ok(Some(block))
+    }
+
+    /// The next good block behind the damage at the beginning of what was read ahead.
+    fn search(&mut self) -> Result<Option<Block>, Wrong> {
+        self.pass_over(1);
+        loop {
+            let ahead = self.ahead(usize::MAX);
+            match ahead.windows(BLOCK_MAGIC.len()).position(|bytes| bytes == BLOCK_MAGIC) {
+                Some(at) => {
+                    self.pass_over(at);
+                    match self.block_ahead() {
+                        Err(wrong @ Wrong::Io(_)) => return Err(wrong),
+                        Ok(Some(block)) => return Ok(Some(block)),
+                        Ok(None) | Err(_) => self.pass_over(1),
+                    }
+                }
+                None => {
+                    let before = ahead.len();
+                    // The beginning of one may stand at the end.
+                    let rest = before.min(BLOCK_MAGIC.len() - 1);
+                    self.pass_over(before - rest);
+                    if self.look_ahead(rest + STEP)? == rest {
+                        self.pass_over(rest);
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What was read ahead, so much of it at most.
+    fn ahead(&self, most: usize) -> &[u8] {
+        let ahead = self.ahead.get(self.taken..).unwrap_or_default();
+        ahead.get(..most).unwrap_or(ahead)
+    }
+
+    /// Reads so far ahead; how many of these bytes are there.
+    fn look_ahead(&mut self, len: usize) -> Result<usize, Wrong> {
+        let there = self.ahead(usize::MAX).len();
+        if there < len {
+            // Moved when that pays: each byte is moved once or twice.
+            if self.taken >= there {
+                self.ahead.drain(..self.taken);
+                self.taken = 0;
+            }
+            fill(&mut self.from, &mut self.ahead, len - there)?;
+        }
+        Ok(self.ahead(len).len())
+    }
+
+    fn pass_over(&mut self, len: usize) {
+        self.taken += len;
+        self.offset += len as u64;
+        self.lost += len as u64;
+        self.credit = (self.credit + EARNED * len as u64).min(CREDIT);
     }
 }
 
@@ -190,7 +396,8 @@ impl<R: Read + Seek> SegmentReader<R> {
     /// Goes on with the block that begins at byte `offset`.
     pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
         self.from.seek(SeekFrom::Start(offset))?;
-        (self.good, self.over) = (offset, false);
+        self.ahead.clear();
+        (self.taken, self.offset, self.state) = (0, offset, State::Reading);
         Ok(())
     }
 }
@@ -203,18 +410,30 @@ impl<R: Read> Iterator for SegmentReader<R> {
     }
 }
 
+/// What a head says, and how long its payload is.
+fn expected(head: &[u8]) -> Result<(Head, usize), Wrong> {
+    let magic = head.get(..BLOCK_MAGIC.len()).unwrap_or(head);
+    if !BLOCK_MAGIC.starts_with(magic) {
+        return Err(Wrong::NoBlock);
+    }
+    let about = Head::from_bytes(head.first_chunk().ok_or_else(|| short(HEAD, head.len()))?);
+    let len = about.bytes as usize;
+    if len > LONGEST_PAYLOAD || about.slots as usize != len / SLOT {
+        return Err(Wrong::Block);
+    }
+    Ok((about, len))
+}
+
 /// Appends up to `len` bytes. Memory grows with what is there, not with what a damaged length says.
 fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, Wrong> {
     from.take(len as u64).read_to_end(bytes).map_err(Wrong::Io)
 }
 
-/// The checksum that stands at `at`, where a zero is left: so it was computed.
-fn take_sum(bytes: &mut [u8], at: usize) -> u64 {
-    let sum = word(bytes, at);
-    if let Some(place) = bytes.get_mut(at..at + 8) {
-        place.fill(0);
-    }
-    sum
+/// Whether the checksum that stands at `at` is right. It was made with a zero there.
+fn is_sound(head: &[u8], at: usize, rest: &[u8]) -> bool {
+    let Some(mut copy) = head.first_chunk::<HEAD>().copied() else { return false };
+    copy[at..at + 8].fill(0);
+    word(head, at) == checksum(&copy, rest)
 }
 
 fn short(wanted: usize, found: usize) -> Wrong {

@@ -112,21 +112,19 @@ impl Survey {
     ) -> Result<SegmentReader<BufReader<File>>, String> {
         let Trace { mut reader, process, moment } = self.open(path)?;
         loop {
-            let offset = reader.good();
             match reader.next_block() {
                 Ok(Some(block)) if block.head.kind == kind::SLOTS => {
-                    let piece = Piece::Block { file, offset };
+                    let piece = Piece::Block { file, offset: reader.began() };
                     lanes.entry((process, block.head.ring)).or_default().pieces.push_back(piece);
                     self.processes[process].block(&block.head);
                 }
                 Ok(Some(block)) => learn(&mut self.processes[process], &block, moment),
-                Ok(None) => return Ok(reader),
-                Err(stop) => {
-                    self.trouble(path.to_owned(), format!("{stop}; what stands before was read"));
-                    return Ok(reader);
-                }
+                Ok(None) => break,
+                Err(_) => {} // the next good block is behind it
             }
         }
+        self.damaged(path, &reader);
+        Ok(reader)
     }
 
     /// Reads on in a ring until a call is ready; when that began.

@@ -2,7 +2,7 @@ use super::*;
 
 /// A small file and where its pieces end.
 fn sample() -> (Vec<u8>, Vec<usize>) {
-    let mut file = Preamble { segment: 3, first_ns: 5, evicted: 7 }.to_bytes(b"who");
+    let mut file = Preamble { segment: 3, first_ns: 5, evicted: 7, before: 9 }.to_bytes(b"who");
     let mut ends = vec![file.len()];
     for (kind, payload) in [(kind::CALIBRATION, &[][..]), (kind::SLOTS, &[1; 128]), (99, &[2; 11]), (kind::TOTALS, &[])]
     {
@@ -14,6 +14,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
     (file, ends)
 }
 
+/// What is read up to the first damage, where it is, and what it is.
 fn read(bytes: &[u8]) -> (Vec<Block>, u64, Option<Stop>) {
     let mut reader = match SegmentReader::open(bytes) {
         Ok(reader) => reader,
@@ -27,7 +28,6 @@ fn read(bytes: &[u8]) -> (Vec<Block>, u64, Option<Stop>) {
             Err(stop) => break Some(stop),
         }
     };
-    assert!(reader.next().is_none(), "nothing after the end");
     (blocks, reader.good(), stop)
 }
 
@@ -35,7 +35,7 @@ fn read(bytes: &[u8]) -> (Vec<Block>, u64, Option<Stop>) {
 fn a_whole_file_is_read_and_unknown_kinds_are_skipped() {
     let (file, _) = sample();
     let mut reader = SegmentReader::open(&file[..]).unwrap();
-    assert_eq!(reader.preamble, Preamble { segment: 3, first_ns: 5, evicted: 7 });
+    assert_eq!(reader.preamble, Preamble { segment: 3, first_ns: 5, evicted: 7, before: 9 });
     assert_eq!((&reader.header[..3], reader.header.len()), (&b"who"[..], 64));
     let kinds: Vec<u32> = reader.by_ref().map(|block| block.unwrap().head.kind).collect();
     assert_eq!(kinds, [kind::CALIBRATION, kind::SLOTS, kind::TOTALS]);
@@ -112,4 +112,84 @@ fn zeros_at_the_end_as_a_crash_of_the_system_leaves_them_are_no_block() {
     file.resize(file.len() + 4096, 0);
     let stop = read(&file).2.unwrap();
     assert!(stop.offset == good && matches!(stop.wrong, Wrong::NoBlock), "{stop}");
+}
+
+/// All good blocks, and the bytes that were passed over.
+fn read_on(bytes: &[u8]) -> (Vec<Block>, u64) {
+    let mut reader = SegmentReader::open(bytes).unwrap();
+    let blocks = reader.by_ref().filter_map(Result::ok).collect();
+    assert_eq!(reader.good(), bytes.len() as u64, "to the end");
+    assert_eq!(reader.damages().iter().map(|damage| damage.end - damage.offset).sum::<u64>(), reader.lost());
+    (blocks, reader.lost())
+}
+
+#[test]
+fn behind_a_damaged_block_all_others_are_read() {
+    let (file, ends) = sample();
+    let whole = read(&file).0;
+    for at in ends[0]..file.len() {
+        for change in [1u8, 0x80, 0xff] {
+            let mut file = file.clone();
+            file[at] ^= change;
+            let begin = *ends.iter().rev().find(|end| **end <= at).unwrap();
+            let end = *ends.iter().find(|end| **end > at).unwrap();
+            let (blocks, lost) = read_on(&file);
+            assert_eq!(lost, (end - begin) as u64, "byte {at} ^ {change:#x}");
+            let is_unknown = begin == ends[2];
+            assert_eq!(blocks.len(), whole.len() - usize::from(!is_unknown), "byte {at} ^ {change:#x}");
+            assert!(blocks.iter().all(|block| whole.contains(block)));
+        }
+    }
+}
+
+#[test]
+fn what_was_put_between_blocks_or_taken_out_is_passed_over() {
+    let (file, ends) = sample();
+    let whole = read(&file).0;
+    for at in &ends {
+        for garbage in [&b"B"[..], b"BLK1", &[0; 200], &b"BLK".repeat(70)] {
+            let spoilt = [&file[..*at], garbage, &file[*at..]].concat();
+            assert_eq!(read_on(&spoilt), (whole.clone(), garbage.len() as u64));
+        }
+    }
+    // From the middle of one block to the middle of another.
+    let spoilt = [&file[..ends[0] + 10], &file[ends[1] + 100..]].concat();
+    assert_eq!(read_on(&spoilt).0, whole[2..]);
+}
+
+#[test]
+fn a_file_that_is_cut_is_told_from_one_that_is_damaged_in_between() {
+    let (file, ends) = sample();
+    let damages = |bytes: &[u8]| {
+        let mut reader = SegmentReader::open(bytes).unwrap();
+        reader.by_ref().for_each(drop);
+        reader.damages().to_vec()
+    };
+    let [cut] = &damages(&file[..ends[2] - 1])[..] else { panic!("one damage") };
+    assert!(cut.is_cut && cut.offset == ends[1] as u64 && cut.end == ends[2] as u64 - 1, "{cut:?}");
+    // A length that is too long looks the same at first.
+    let mut spoilt = file.clone();
+    spoilt[ends[1] + 12] = 200;
+    spoilt[ends[1] + 57] = 50;
+    let [damage] = &damages(&spoilt)[..] else { panic!("one damage") };
+    assert!(!damage.is_cut && (damage.offset, damage.end) == (ends[1] as u64, ends[2] as u64), "{damage:?}");
+}
+
+#[test]
+fn heads_that_lie_cost_no_more_time_than_the_file_is_long() {
+    // Each says that it is as long as a block may be; and every other one is a good block, after which reading begins anew.
+    let start = Preamble::default().to_bytes(b"who");
+    let mut lie = Head::default().to_bytes(&[]);
+    lie[12..16].copy_from_slice(&((LONGEST_PAYLOAD / SLOT) as u32).to_le_bytes());
+    lie[56..60].copy_from_slice(&(LONGEST_PAYLOAD as u32).to_le_bytes());
+    let good = Head { kind: kind::CALIBRATION, ..Head::default() }.to_bytes(&[]);
+    const PAIRS: usize = 50_000;
+    for pair in [[lie, lie], [lie, good]] {
+        let file = [&start[..], &pair.as_flattened().repeat(PAIRS)].concat();
+        let mut reader = SegmentReader::open(&file[..]).unwrap();
+        let blocks = reader.by_ref().filter_map(Result::ok).count();
+        // By the quadratic way these would be 1 TB.
+        assert_eq!(blocks, if pair[1] == good { PAIRS } else { 0 });
+        assert!(reader.damages().len() <= MOST_DAMAGES);
+    }
 }

@@ -1,0 +1,254 @@
+//! Writing segments: a clean copy of a damaged one, and what a ring holds.
+
+use super::kept;
+use aclshim_collect::modules::Modules;
+use aclshim_trace::clock::{realtime_ns, ticks};
+use aclshim_trace::layout::Header;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::segment::{Head, Preamble, SLOT, kind};
+use aclshim_trace::segment_reader::{Block, SegmentReader};
+use aclshim_trace::slot::Words;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// A segment that is being written. It has its name when it is whole.
+pub struct Copy {
+    path: PathBuf,
+    unfinished: PathBuf,
+    file: BufWriter<File>,
+    bytes: u64,
+}
+
+impl Copy {
+    /// Begins a file, which must not exist.
+    pub fn begin(path: &Path, preamble: &Preamble, header: &[u8]) -> Result<Self> {
+        if path.symlink_metadata().is_ok() {
+            bail!("{}: exists already, and is not overwritten; name another --out", path.display());
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".unfinished");
+        let unfinished = path.with_file_name(name);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
+        let file = file.with_context(|| format!("{}: cannot be made", unfinished.display()))?;
+        let mut copy = Self { path: path.to_owned(), unfinished, file: BufWriter::new(file), bytes: 0 };
+        copy.put(&preamble.to_bytes(header))?;
+        Ok(copy)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).with_context(|| format!("{}: cannot be written", self.unfinished.display()))
+    }
+
+    /// Appends a block.
+    pub fn block(&mut self, head: &Head, payload: &[u8]) -> Result<()> {
+        self.bytes += (SLOT + payload.len()) as u64;
+        let head = head.to_bytes(payload);
+        self.put(&head)?;
+        self.put(payload)
+    }
+
+    /// Says that this is the end.
+    pub fn end(&mut self, head: &Head) -> Result<()> {
+        self.block(
+            &Head { kind: kind::END, ring: 0, first: 0, thread: 0, flags: 0, ..*head },
+            &self.bytes.to_le_bytes(),
+        )
+    }
+
+    /// Gives it its name.
+    pub fn finish(mut self) -> Result<()> {
+        let path = self.path.display();
+        self.file.flush().with_context(|| format!("{path}: cannot be written"))?;
+        std::fs::rename(&self.unfinished, &self.path).with_context(|| format!("{path}: cannot be named"))
+    }
+}
+
+/// What a clean copy holds.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// Whose it is.
+    pub pid: u32,
+    /// Good blocks.
+    pub blocks: u64,
+    /// Outermost calls in them.
+    pub calls: u64,
+    /// Bytes that were passed over.
+    pub lost: u64,
+    /// Slots between good blocks that are missing.
+    pub missing: u64,
+    /// What else is worth knowing.
+    pub remarks: Vec<String>,
+}
+
+/// Copies the good blocks of a trace to a new file, which is whole: what is missing is said in it to be lost.
+pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
+    let name = from.display();
+    let file = BufReader::with_capacity(1 << 20, kept::open(from).with_context(|| name.to_string())?);
+    let (mut reader, stop) = SegmentReader::open_anyway(file).with_context(|| name.to_string())?;
+    let mut copied = Copied::default();
+    let mut header = reader.header.clone();
+    if stop.is_some() {
+        header = match better_header(from) {
+            Some((better, whence)) => {
+                copied.remarks.push(format!("the header is damaged; it was taken from {whence}"));
+                better
+            }
+            // A bit among thousands of bytes is most likely one that nobody looks at.
+            None => {
+                let what = "the header is damaged, and taken as it is; what it says of the process may be wrong";
+                copied.remarks.push(what.into());
+                header
+            }
+        };
+    }
+    copied.pid = Origin::from_bytes(&header).map_or(0, |origin| origin.pid);
+    // The first of another drain, so that nothing is expected before it; what was evicted stays told.
+    let evicted = if stop.is_some() { 0 } else { reader.preamble.evicted };
+    let mut first_ns = if stop.is_some() { 0 } else { reader.preamble.first_ns };
+    let mut copy: Option<Copy> = None;
+    let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut totals = [0u64; 2];
+    let mut last = Head::default();
+    while let Some(block) = reader.by_ref().find_map(Result::ok) {
+        let head = block.head;
+        if first_ns == 0 {
+            first_ns = head.realtime_ns;
+        }
+        let copy = match &mut copy {
+            Some(copy) => copy,
+            none => none.insert(Copy::begin(to, &Preamble { segment: 0, first_ns, evicted, before: 0 }, &header)?),
+        };
+        if let Some(count) = covers(&block) {
+            let end = ends.entry(head.ring).or_insert(head.first);
+            if head.first > *end {
+                let lost = head.first - *end;
+                copied.missing = copied.missing.saturating_add(lost);
+                copy.block(&Head { kind: kind::LOSS, first: *end, flags: 0, ..head }, &lost.to_le_bytes())?;
+            }
+            *end = (*end).max(head.first.saturating_add(count));
+        }
+        match head.kind {
+            kind::END => {}
+            kind::TOTALS => {
+                let words = block.payload.as_chunks().0;
+                totals = [0, 1].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)).max(totals[at]));
+                totals_block(copy, &head, totals, copied.missing)?;
+            }
+            _ => copy.block(&head, &block.payload)?,
+        }
+        if head.kind == kind::SLOTS {
+            copied.calls += u64::from(head.flags);
+        }
+        copied.blocks += 1;
+        last = head;
+    }
+    copied.lost = reader.lost();
+    let Some(mut copy) = copy else { bail!("{name}: there is no good block in it") };
+    if copied.missing > 0 {
+        totals_block(&mut copy, &last, totals, copied.missing)?;
+    }
+    copy.end(&last)?;
+    copy.finish()?;
+    Ok(copied)
+}
+
+fn totals_block(copy: &mut Copy, like: &Head, totals: [u64; 2], missing: u64) -> Result<()> {
+    let [not_recorded, overwritten] = totals;
+    let payload = [not_recorded, overwritten.saturating_add(missing)].map(u64::to_le_bytes);
+    copy.block(&Head { kind: kind::TOTALS, ring: 0, first: 0, thread: 0, flags: 0, ..*like }, payload.as_flattened())
+}
+
+/// How many numbers from its first on a block accounts for.
+fn covers(block: &Block) -> Option<u64> {
+    match block.head.kind {
+        kind::SLOTS => Some(block.head.slots.into()),
+        kind::LOSS | kind::NEVER => block.payload.first_chunk().map(|slots| u64::from_le_bytes(*slots)),
+        _ => None,
+    }
+}
+
+/// A good header of the same process: one that stands in the file once more, or that of another of its segments.
+fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
+    let (reader, _) = SegmentReader::open_anyway(BufReader::new(kept::open(path).ok()?)).ok()?;
+    let inside = reader.filter_map(Result::ok).find(|block| block.head.kind == kind::HEADER);
+    if let Some(block) = inside {
+        return Some((block.payload, "a later block".into()));
+    }
+    let stem = |path: &Path| {
+        let name = path.file_stem()?.to_str()?.to_owned();
+        // `.1`, `+2` and `.1+2` are numbers of segments and turns.
+        Some(name.split_once('.').or_else(|| name.split_once('+')).map_or(name.clone(), |(stem, _)| stem.to_owned()))
+    };
+    let others = kept::files(path.parent()?, "acltrace").ok()?;
+    others.into_iter().filter(|other| other != path && stem(other) == stem(path)).find_map(|other| {
+        let reader = SegmentReader::open(kept::open(&other).ok()?).ok()?;
+        Some((reader.header, other.display().to_string()))
+    })
+}
+
+/// Writes what a ring file holds and no trace does; how many outermost calls. The ring stays as it is.
+pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
+    let rings = file.look_for_rings();
+    let origin = Origin::new(file.header());
+    let head = |kind| Head {
+        kind,
+        ticks: if origin.is_of_this_boot() { ticks(file.header().clock) } else { 0 },
+        realtime_ns: realtime_ns(),
+        ..Head::default()
+    };
+    let preamble = Preamble { first_ns: realtime_ns(), ..Preamble::default() };
+    let mut copy = Copy::begin(to, &preamble, bytes_of(file.header()))?;
+    let mut calls = 0;
+    let mut totals = [file.header().not_recorded.load(Ordering::Relaxed), 0];
+    if !is_over {
+        copy.block(&head(kind::MODULES), &Modules::of(&origin.pid.to_string()).to_bytes())?;
+    }
+    for number in 0..rings {
+        let Some(ring) = file.ring(number) else { continue };
+        let mut from = ring.control.drained.load(Ordering::Acquire);
+        let end = ring.end(from);
+        while from < end {
+            let run = ring.read(from, Reading::Look, 1024);
+            if run.next <= from {
+                break;
+            }
+            let of = |kind, first| Head { ring: number as u32, first, ..head(kind) };
+            let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
+            let never = unread.saturating_sub(run.overwritten);
+            if run.overwritten > 0 {
+                copy.block(&of(kind::LOSS, from), &run.overwritten.to_le_bytes())?;
+                totals[1] = totals[1].saturating_add(run.overwritten);
+            }
+            if never > 0 {
+                copy.block(&of(kind::NEVER, from + run.overwritten), &never.to_le_bytes())?;
+            }
+            if !run.slots.is_empty() {
+                let outermost = run.slots.iter().filter(|slot| super::is_outermost(slot)).count() as u32;
+                let bytes: Vec<u8> =
+                    run.slots.iter().flat_map(|slot: &Words| slot.map(u64::to_le_bytes)).flatten().collect();
+                copy.block(&Head { flags: outermost, ..of(kind::SLOTS, run.first) }, &bytes)?;
+                calls += u64::from(outermost);
+            }
+            from = run.next;
+        }
+        totals[0] = totals[0].saturating_add(ring.control.not_recorded.load(Ordering::Relaxed));
+        totals[1] = totals[1].saturating_add(ring.control.overwritten.load(Ordering::Relaxed));
+    }
+    copy.block(&head(kind::TOTALS), totals.map(u64::to_le_bytes).as_flattened())?;
+    if is_over {
+        copy.end(&head(kind::END))?;
+    }
+    copy.finish()?;
+    Ok(calls)
+}
+
+fn bytes_of(header: &Header) -> &[u8] {
+    // SAFETY: a plain structure, read as bytes.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(header).cast(), size_of::<Header>()) }
+}

@@ -1,0 +1,137 @@
+//! Which of our files there are under a path: by what they begin with, and for a log by its name.
+
+use aclshim_collect::adoption::is_gone;
+use aclshim_facts::settings::RING_DIR;
+use aclshim_trace::layout;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{self, RingFile, Unreadable};
+use aclshim_trace::segment;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// One of our files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A segment of a trace.
+    Trace,
+    /// A ring file.
+    Ring,
+    /// A JSON log.
+    Log,
+}
+
+impl Kind {
+    /// As people read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Trace => "trace",
+            Kind::Ring => "ring",
+            Kind::Log => "log",
+        }
+    }
+}
+
+/// Opens a file to read it, and nothing that would stop us: no link, no FIFO.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot be opened: {error}")))?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// The first bytes of a file.
+pub fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(12).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What a file is; `None` if it is not ours. One that whoever made it was killed over may have no beginning: then its name
+/// tells.
+pub fn kind(path: &Path) -> io::Result<Option<Kind>> {
+    let bytes = beginning(path)?;
+    let has = |end: &str| path.extension().is_some_and(|extension| extension == end);
+    Ok(match () {
+        () if bytes.starts_with(&segment::MAGIC) => Some(Kind::Trace),
+        () if bytes.starts_with(&layout::MAGIC.to_le_bytes()) => Some(Kind::Ring),
+        () if has("acltrace") && segment::MAGIC.starts_with(&bytes) => Some(Kind::Trace),
+        () if has("jsonl") => Some(Kind::Log),
+        () => None,
+    })
+}
+
+/// The files in a directory whose names end so.
+pub fn files(dir: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        // Not of a link, which may lead anywhere.
+        let is_file = std::fs::symlink_metadata(&path).is_ok_and(|about| about.is_file());
+        if is_file && path.extension().is_some_and(|end| end == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Where rings may be.
+pub fn ring_folders() -> Vec<PathBuf> {
+    std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect()
+}
+
+/// The rings in these folders that can be opened, each once.
+pub fn rings(folders: &[PathBuf]) -> Vec<RingFile> {
+    let folders: BTreeSet<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    let paths = folders.iter().filter_map(|folder| reader::files(folder).ok()).flatten();
+    paths.filter_map(|path| RingFile::open(&path).ok()).collect()
+}
+
+/// Whether two paths name one folder.
+pub fn is_same_folder(a: &Path, b: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
+    real(a) == real(b)
+}
+
+/// One process: its boot, number and birth.
+pub type Key = (String, u32, u64);
+
+/// The process that a header describes.
+pub fn key(origin: &Origin) -> Key {
+    (origin.boot_id.clone(), origin.pid, origin.born_ns)
+}
+
+/// What is known of a process's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It runs.
+    Alive,
+    /// It has ended.
+    Gone,
+    /// It is of another pid namespace: nobody here can tell.
+    Elsewhere,
+}
+
+/// Whether a process runs.
+pub fn life(origin: &Origin) -> Life {
+    let here = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
+    match () {
+        () if !origin.is_of_this_boot() => Life::Gone,
+        () if origin.pid_ns != here => Life::Elsewhere,
+        () if is_gone(origin) => Life::Gone,
+        () => Life::Alive,
+    }
+}
+
+/// Why a ring file cannot be read, and whether it is of a version that another program reads.
+pub fn unreadable(why: &Unreadable) -> String {
+    match why {
+        Unreadable::Short(_) => format!("the file was cut off: {why}"),
+        _ => why.to_string(),
+    }
+}

@@ -1,0 +1,251 @@
+//! One segment of a trace, read to its end, and what it tells that must agree with others.
+
+use super::kept;
+use super::verdict::{Note, Verdict};
+use aclshim_collect::names::{self, Who};
+use aclshim_trace::origin::Origin;
+use aclshim_trace::record::{Entry, decode};
+use aclshim_trace::segment::{HEAD, MAGIC, Preamble, kind};
+use aclshim_trace::segment_reader::{Block, SegmentReader, Wrong};
+use aclshim_trace::slot::{Head, Layout, Words};
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
+use std::ops::Range;
+use std::path::Path;
+
+/// What a whole segment tells.
+pub struct Segment {
+    /// Its process.
+    pub origin: Origin,
+    /// Its beginning.
+    pub preamble: Preamble,
+    /// Bytes of its good blocks.
+    pub bytes: u64,
+    /// Whether an orderly end is the last that stands in it.
+    pub is_ended: bool,
+    /// Where it is cut off, and what is said of that.
+    pub cut: Option<Note>,
+    /// Numbers that it accounts for, by ring.
+    pub covers: BTreeMap<u32, Vec<Range<u64>>>,
+    /// Outermost calls, and slots.
+    pub calls: u64,
+    /// See `calls`.
+    pub slots: u64,
+    /// Slots that are said to be overwritten, block by block.
+    pub overwritten: u64,
+    /// Calls that records tell to be lost.
+    pub lost: u64,
+    /// The last totals: calls not recorded, slots overwritten.
+    pub totals: Option<[u64; 2]>,
+    /// The first and the last moment: ticks and CLOCK_MONOTONIC.
+    pub moments: Option<[[u64; 2]; 2]>,
+}
+
+const RECOVER: &str = "`aclshim recover FILE --out DIR` writes what is good to a new file";
+
+/// Reads a segment. `None` if nothing of it can be read; why is said.
+pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -> Option<Segment> {
+    let file = match kept::open(path) {
+        Ok(file) => file,
+        Err(error) => {
+            verdict.unreadable(Note::new(error.to_string(), ""));
+            return None;
+        }
+    };
+    let mut reader = match SegmentReader::open(BufReader::with_capacity(1 << 20, file)) {
+        Ok(reader) => reader,
+        Err(stop) => {
+            let note = Note::new(stop.to_string(), "").at(stop.offset);
+            match stop.wrong {
+                Wrong::Header => verdict.problem(Note { remedy: RECOVER.into(), ..note }),
+                Wrong::Short { .. } => verdict.problem(note),
+                _ if is_beginning(path) => verdict.problem(Note::new("cut off within its first bytes", "").at(0)),
+                _ => verdict.unreadable(note),
+            }
+            return None;
+        }
+    };
+    let Some(origin) = Origin::from_bytes(&reader.header) else {
+        verdict
+            .problem(Note::new("the header is too short: nobody can tell whose trace it is", RECOVER).at(HEAD as u64));
+        return None;
+    };
+    let opening = reader.good();
+    let mut segment = Segment {
+        origin,
+        preamble: reader.preamble,
+        bytes: 0,
+        is_ended: false,
+        cut: None,
+        covers: BTreeMap::new(),
+        calls: 0,
+        slots: 0,
+        overwritten: 0,
+        lost: 0,
+        totals: None,
+        moments: None,
+    };
+    loop {
+        match reader.next_block() {
+            Ok(Some(block)) => {
+                let began = reader.began();
+                segment.bytes = began - opening - reader.lost();
+                segment.block(&block, began, verdict);
+                progress(reader.good());
+            }
+            Ok(None) => break,
+            Err(_) => segment.is_ended = false,
+        }
+    }
+    segment.bytes = reader.good() - opening - reader.lost();
+    for damage in reader.damages() {
+        let note = Note::new(damage.to_string(), RECOVER).at(damage.offset);
+        if damage.is_cut {
+            segment.cut = Some(note);
+        } else {
+            verdict.problem(note);
+        }
+    }
+    if reader.skipped() > 0 {
+        let what = format!("{} blocks are of a kind that this version of aclshim does not know", reader.skipped());
+        verdict.remark(Note::new(what, "a newer aclshim reads them"));
+    }
+    Some(segment)
+}
+
+/// Whether a file is too short even to say what it is.
+fn is_beginning(path: &Path) -> bool {
+    kept::beginning(path).is_ok_and(|bytes| bytes.len() < MAGIC.len() && MAGIC.starts_with(&bytes))
+}
+
+impl Segment {
+    fn block(&mut self, block: &Block, began: u64, verdict: &mut Verdict) {
+        let head = &block.head;
+        let word = |at: usize| block.payload.as_chunks().0.get(at).map(|word| u64::from_le_bytes(*word));
+        self.is_ended = head.kind == kind::END;
+        if head.kind != kind::SLOTS && head.kind <= kind::TOTALS && word(0).is_none() {
+            verdict.problem(Note::new(format!("a block of kind {} is too short", head.kind), RECOVER).at(began));
+        }
+        match (head.kind, word(0)) {
+            (kind::SLOTS, _) => self.records(block, began, verdict),
+            (kind::LOSS, Some(slots)) => {
+                self.cover(head.ring, head.first, slots);
+                self.overwritten = self.overwritten.saturating_add(slots);
+            }
+            (kind::NEVER, Some(slots)) => self.cover(head.ring, head.first, slots),
+            (kind::TOTALS, Some(not_recorded)) => self.totals = Some([not_recorded, word(1).unwrap_or(0)]),
+            (kind::CALIBRATION, Some(monotonic)) => {
+                let moment = [head.ticks, monotonic];
+                let [_, last] = self.moments.unwrap_or([moment; 2]);
+                if is_backwards(last, moment) {
+                    let what = format!("the clock goes backwards: ticks and nanoseconds {last:?}, then {moment:?}");
+                    verdict.problem(Note::new(what, "times of these calls are not to be trusted").at(began));
+                }
+                self.moments = Some([self.moments.map_or(moment, |[first, _]| first), moment]);
+            }
+            (kind::END, Some(said)) => {
+                let found = self.preamble.before.saturating_add(self.bytes);
+                if said != found {
+                    let what = format!("its end tells of {said} bytes of blocks before, and {found} are there");
+                    verdict
+                        .problem(Note::new(what, "something was taken out or put in; look for another copy").at(began));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Numbers that follow each other, whole records, and as many calls as the head says.
+    fn records(&mut self, block: &Block, began: u64, verdict: &mut Verdict) {
+        let head = &block.head;
+        let slots: Vec<Words> = block.slots().collect();
+        let (mut at, mut calls) = (0, 0);
+        while let Some(rest) = slots.get(at..).filter(|rest| !rest.is_empty()) {
+            let number = head.first.wrapping_add(at as u64);
+            let here = Head(rest[0][0]);
+            if here.number(number) != number {
+                let what = format!("slot {at} of the block says that its number is {}", here.number(number));
+                verdict.problem(Note::new(what, RECOVER).at(began).of(head.ring, number));
+                break;
+            }
+            // One that is not known is one slot long.
+            let (entry, count) = decode(rest, number).map_or((None, 1), |(entry, count)| (Some(entry), count));
+            if let Some(Entry::Lost { calls, .. }) = entry {
+                self.lost = self.lost.saturating_add(calls);
+            }
+            calls += slots[at..at + count]
+                .iter()
+                .map(|slot| Head(slot[0]))
+                .filter(|head| {
+                    matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !head.is_nested()
+                })
+                .count() as u64;
+            at += count;
+        }
+        if calls != u64::from(head.flags) && at == slots.len() {
+            let what = format!("the block's head tells of {} calls, and {calls} are in it", head.flags);
+            verdict.problem(Note::new(what, RECOVER).at(began).of(head.ring, head.first));
+        }
+        self.calls += calls;
+        self.slots += slots.len() as u64;
+        self.cover(head.ring, head.first, slots.len() as u64);
+    }
+
+    fn cover(&mut self, ring: u32, first: u64, slots: u64) {
+        let ranges = self.covers.entry(ring).or_default();
+        let end = first.saturating_add(slots);
+        match ranges.last_mut() {
+            Some(last) if (last.start..=last.end).contains(&first) => last.end = last.end.max(end),
+            _ => ranges.push(first..end),
+        }
+    }
+}
+
+/// What the names of a process's files begin with.
+pub fn stem(origin: &Origin) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let who = Who {
+        pid: origin.pid,
+        born_ns: origin.born_ns,
+        host: origin.host.clone().into_bytes(),
+        executable: origin.executable.file_name().unwrap_or_default().as_bytes().to_vec(),
+        rank: origin.rank.clone().into_bytes(),
+    };
+    names::stem(origin.pattern.as_bytes(), &who)
+}
+
+/// Whether a moment (ticks, CLOCK_MONOTONIC) is before another. Ticks of 0 are those of another boot.
+pub fn is_backwards(before: [u64; 2], after: [u64; 2]) -> bool {
+    before[0] != 0 && after[0] != 0 && (after[0] < before[0] || after[1] < before[1])
+}
+
+/// A log: lines that do not parse.
+pub fn log(path: &Path, verdict: &mut Verdict) {
+    use std::io::BufRead;
+    let file = match kept::open(path) {
+        Ok(file) => file,
+        Err(error) => return verdict.unreadable(Note::new(error.to_string(), "")),
+    };
+    /// No line of ours is longer.
+    const LONGEST: u64 = 1 << 20;
+    let mut from = BufReader::new(file);
+    let (mut offset, mut line) = (0u64, Vec::new());
+    let mut bad = 0;
+    loop {
+        line.clear();
+        match from.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(length) => {
+                let is_object = serde_json::from_slice::<serde_json::Value>(&line).is_ok_and(|value| value.is_object());
+                if line.last() != Some(&b'\n') && (length as u64) < LONGEST {
+                    verdict.remark(Note::new("the last line was cut off, as a kill does", "").at(offset));
+                } else if !is_object && bad < 100 {
+                    bad += 1;
+                    verdict.problem(Note::new("not a JSON object", "the other lines can be used").at(offset));
+                }
+                offset += length as u64;
+            }
+            Err(error) => return verdict.problem(Note::new(error.to_string(), "").at(offset)),
+        }
+    }
+}

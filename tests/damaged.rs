@@ -1,0 +1,148 @@
+//! Traces that are cut off or changed anywhere: everything readable is read, nothing falls over, and `aclshim verify` says
+//! where the damage is.
+
+#[path = "support/keeping.rs"]
+mod keeping;
+mod support;
+
+use aclshim_collect::segment_reader::SegmentReader;
+use aclshim_collect::survey::Survey;
+use keeping::{answer, command, kept, only};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::scratch;
+
+/// A small whole trace, and where its opening and its blocks end.
+fn sample() -> (Vec<u8>, Vec<usize>) {
+    let output = kept(&["2", "12"]).ok();
+    let bytes = fs::read(only(&output.scratch.join("out"), "acltrace")).unwrap();
+    let mut reader = SegmentReader::open(&bytes[..]).unwrap();
+    let mut ends = vec![reader.good() as usize];
+    while reader.next_block().unwrap().is_some() {
+        ends.push(reader.good() as usize);
+    }
+    assert!(ends.len() > 5 && bytes.len() < 60_000, "{ends:?}");
+    (bytes, ends)
+}
+
+/// How many slots there are in the trace at `path`, and whether anything is said against it.
+fn survey(path: &Path) -> (u64, bool) {
+    let mut survey = Survey::default();
+    let read = survey.read(path, &[]);
+    survey.settle();
+    let slots = survey.processes().map(|process| process.slots[0]).sum();
+    (slots, read.is_err() || !survey.troubles.is_empty())
+}
+
+/// Verifies many damaged files, each by itself, and hands on what is said of each.
+fn verified(folder: &Path, damaged: &[(String, Vec<u8>)], mut check: impl FnMut(&str, i32, &Value)) {
+    let rings = scratch("no-rings");
+    for some in damaged.chunks(400) {
+        let paths: Vec<PathBuf> = some
+            .iter()
+            .map(|(name, bytes)| {
+                // In a folder of its own: the others are no segments of the same process.
+                let path = folder.join(name).join("a.acltrace");
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, bytes).unwrap();
+                path
+            })
+            .collect();
+        let (status, out, err) = answer(command(&rings, &["verify", "--json", "--apart"]).args(&paths));
+        assert_eq!(err, "");
+        let answer: Value = serde_json::from_str(&out).unwrap();
+        let files = answer["files"].as_array().unwrap();
+        assert_eq!(files.len(), some.len());
+        for (file, (name, _)) in files.iter().zip(some) {
+            check(name, status, file);
+        }
+        paths.iter().for_each(|path| fs::remove_dir_all(path.parent().unwrap()).unwrap());
+    }
+}
+
+#[test]
+fn wherever_a_trace_is_cut_off_the_rest_is_read_and_verify_fails_and_says_where() {
+    let (whole, ends) = sample();
+    let folder = scratch("cut");
+    let path = folder.join("cut.acltrace");
+    let mut before = 0;
+    for cut in 0..whole.len() {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let (slots, is_said) = survey(&path);
+        assert!(slots >= before, "cut at {cut}: the longer the file, the more is read");
+        assert_eq!(is_said, !ends.contains(&cut), "cut at {cut}");
+        before = slots;
+    }
+    // Every byte where something begins or ends, and many of the others: within the header each is like its neighbour.
+    let near = |cut: usize| ends.iter().any(|end| cut.abs_diff(*end) <= 65) || cut < 130 || cut.is_multiple_of(61);
+    let cuts: Vec<_> =
+        (0..whole.len()).filter(|cut| near(*cut)).map(|cut| (cut.to_string(), whole[..cut].to_vec())).collect();
+    verified(&folder, &cuts, |name, status, file| {
+        let cut: usize = name.parse().unwrap();
+        assert_ne!(status, 0);
+        assert_eq!(file["state"], "damaged", "cut at {cut}: {file}");
+        let problems = file["problems"].as_array().unwrap();
+        // Between two blocks nothing is wrong with what is there, but the end is missing.
+        if ends.contains(&cut) {
+            assert!(problems.iter().any(|one| one["what"].as_str().unwrap().contains("end is missing")), "{file}");
+        } else {
+            let begin = ends.iter().rev().find(|end| **end <= cut).map_or(0, |end| *end);
+            assert!(problems.iter().any(|one| one["offset"] == begin), "cut at {cut}, {begin}: {file}");
+        }
+    });
+}
+
+#[test]
+fn whatever_bit_is_changed_the_rest_is_read_and_verify_fails_and_says_where() {
+    let (whole, ends) = sample();
+    let folder = scratch("flipped");
+    let path = folder.join("flipped.acltrace");
+    fs::write(&path, &whole).unwrap();
+    let (all, is_said) = survey(&path);
+    assert!(all > 20 && !is_said);
+    // Every byte of every head, and of the rest each in its turn.
+    let is_head = |at: usize| at < 64 || ends.iter().any(|end| (*end..end + 64).contains(&at));
+    let mut flipped = Vec::new();
+    for at in (0..whole.len()).filter(|at| is_head(*at) || at.is_multiple_of(37)) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&path, &bytes).unwrap();
+        let (slots, is_said) = survey(&path);
+        assert!(is_said, "byte {at}");
+        if at >= ends[0] {
+            let end = ends.iter().position(|end| *end > at).unwrap();
+            let lost = (ends[end] - ends[end - 1] - 64) as u64 / 64;
+            assert!(slots + lost >= all, "byte {at}: {slots} slots of {all}, and one block has {lost}");
+        }
+        flipped.push((at.to_string(), bytes));
+    }
+    verified(&folder, &flipped, |name, status, file| {
+        let at: usize = name.parse().unwrap();
+        assert_ne!(status, 0);
+        assert_ne!(file["state"], "whole", "byte {at}: {file}");
+        let begin = ends.iter().rev().find(|end| **end <= at).map_or(0, |end| *end);
+        // Of a file that does not begin as a trace does nothing else can be said.
+        let is_named = file["problems"].as_array().unwrap().iter().any(|one| one["offset"] == begin);
+        assert!(is_named || at < 8, "byte {at}, {begin}: {file}");
+    });
+}
+
+#[test]
+fn a_block_that_was_taken_out_or_put_in_twice_is_noticed() {
+    let (whole, ends) = sample();
+    let folder = scratch("taken");
+    let mut spoilt = Vec::new();
+    // But the last: that its end is missing is another test.
+    for block in ends.windows(2).take(ends.len() - 2) {
+        let [begin, end] = [block[0], block[1]];
+        spoilt.push((format!("out-{begin}"), [&whole[..begin], &whole[end..]].concat()));
+        spoilt.push((format!("twice-{begin}"), [&whole[..end], &whole[begin..]].concat()));
+    }
+    verified(&folder, &spoilt, |name, status, file| {
+        assert_ne!(status, 0);
+        assert_eq!(file["state"], "damaged", "{name}: {file}");
+        let what = |one: &Value| one["what"].as_str().unwrap().contains("bytes of blocks before");
+        assert!(file["problems"].as_array().unwrap().iter().any(what), "{name}: {file}");
+    });
+}

@@ -1,0 +1,348 @@
+//! Traces and rings as nobody would write them, read by all that reads them: no panic, no hang, no memory without end.
+//!
+//! Real files are taken apart, changed, and put together again with right checksums, so that what is behind these is reached
+//! too. `ACLSHIM_FUZZ_SECONDS` says how long; `ACLSHIM_FUZZ_SEED` begins with the seed that a failure named.
+
+#[path = "support/keeping.rs"]
+mod keeping;
+mod support;
+
+use aclshim_collect::modules::Modules;
+use aclshim_collect::seen::{Lost, Seen, Watch};
+use aclshim_collect::survey::Survey;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::record::decode;
+use aclshim_trace::segment::{HEAD, Preamble};
+use aclshim_trace::segment_reader::{Block, SegmentReader};
+use keeping::{files, kept, only};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// More than reading needs: a block, what is searched ahead, and what is known of a few processes.
+const MOST_MEMORY: usize = 256 << 20;
+
+/// What is tried now.
+static SEED: AtomicU64 = AtomicU64::new(0);
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+// SAFETY: passes everything on to the system, and counts.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size() > MOST_MEMORY {
+            give_up("more memory than reading may take");
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+/// Names the seed without any memory, and ends.
+fn give_up(why: &str) -> ! {
+    let mut digits = [b'0'; 20];
+    let mut seed = SEED.load(Ordering::Relaxed);
+    for digit in digits.iter_mut().rev() {
+        *digit += (seed % 10) as u8;
+        seed /= 10;
+    }
+    for part in [why.as_bytes(), b"; ACLSHIM_FUZZ_SEED=", &digits, b"\n"] {
+        // SAFETY: bytes of ours.
+        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+    }
+    std::process::abort()
+}
+
+/// Numbers that follow from a seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn one_in(&mut self, of: usize) -> bool {
+        self.below(of) == 0
+    }
+
+    /// A number at which something may go wrong.
+    fn word(&mut self) -> u64 {
+        match self.below(6) {
+            0 => self.next(),
+            1 => 1 << self.below(64),
+            2 => (1u64 << self.below(64)).wrapping_sub(1),
+            3 => u64::MAX - self.next() % 70,
+            4 => self.next() % 300,
+            _ => u64::from(self.next() as u32) << self.below(33),
+        }
+    }
+
+    /// Changes some bytes.
+    fn spoil(&mut self, bytes: &mut [u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = self.below(bytes.len());
+        let word = self.word().to_le_bytes();
+        match self.below(5) {
+            0 => bytes[at] ^= 1 << self.below(8),
+            1 => bytes[at] = word[0],
+            wide => {
+                let width = [2, 4, 8][wide - 2];
+                let at = at / width * width;
+                let end = (at + width).min(bytes.len());
+                bytes[at..end].copy_from_slice(&word[..end - at]);
+            }
+        }
+    }
+}
+
+/// A trace, taken apart.
+#[derive(Clone)]
+struct Trace {
+    preamble: Preamble,
+    header: Vec<u8>,
+    blocks: Vec<Block>,
+}
+
+impl Trace {
+    fn new(bytes: &[u8]) -> Self {
+        let mut reader = SegmentReader::open(bytes).unwrap();
+        let blocks = reader.by_ref().map(Result::unwrap).collect();
+        Self { preamble: reader.preamble, header: reader.header, blocks }
+    }
+
+    /// Another one that may be nonsense, but is written as a drain writes.
+    fn changed(&self, random: &mut Random) -> Vec<u8> {
+        let mut trace = self.clone();
+        for _ in 0..=random.below(6) {
+            let count = trace.blocks.len();
+            match random.below(12) {
+                0 => random.spoil(&mut trace.header),
+                1 => trace.preamble = Preamble { segment: random.word(), first_ns: random.word(), ..trace.preamble },
+                2 if count > 0 => drop(trace.blocks.remove(random.below(count))),
+                3 if count > 0 => {
+                    let copy = trace.blocks[random.below(count)].clone();
+                    trace.blocks.insert(random.below(count), copy);
+                }
+                4 if count > 1 => trace.blocks.swap(random.below(count), random.below(count)),
+                5 if count > 0 => {
+                    let payload = &mut trace.blocks[random.below(count)].payload;
+                    payload.truncate(random.below(payload.len() + 1));
+                }
+                6 if count > 0 => {
+                    let head = &mut trace.blocks[random.below(count)].head;
+                    match random.below(6) {
+                        0 => head.kind = random.below(10) as u32,
+                        1 => head.ring = random.word() as u32,
+                        2 => head.first = random.word(),
+                        3 => head.thread = random.word() as u32,
+                        4 => head.flags = random.word() as u32,
+                        _ => (head.ticks, head.realtime_ns) = (random.word(), random.word()),
+                    }
+                }
+                _ if count > 0 => {
+                    let payload = &mut trace.blocks[random.below(count)].payload;
+                    for _ in 0..=random.below(20) {
+                        random.spoil(payload);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut bytes = trace.preamble.to_bytes(&trace.header);
+        for Block { head, payload } in &trace.blocks {
+            bytes.extend(head.to_bytes(payload));
+            bytes.extend(payload);
+        }
+        // Now and then also as no drain writes.
+        if random.one_in(3) {
+            for _ in 0..=random.below(4) {
+                match random.below(4) {
+                    0 => bytes.truncate(random.below(bytes.len() + 1)),
+                    1 => {
+                        let at = random.below(bytes.len() + 1);
+                        let garbage: Vec<u8> = (0..random.below(200)).map(|_| random.next() as u8).collect();
+                        bytes.splice(at..at, garbage);
+                    }
+                    _ => random.spoil(&mut bytes),
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// A ring file that may be nonsense.
+fn changed_ring(ring: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = ring.to_vec();
+    for _ in 0..=random.below(30) {
+        let end = bytes.len();
+        // The header's numbers, all of the header, the control page of a ring and its first slots, or anything.
+        let (from, to) = match random.below(5) {
+            0 => (8, 192),
+            1 => (8, 20_000),
+            2 => (65_536, 65_536 + 128),
+            3 => (65_536 + 4096, 65_536 + 4096 + 64 * 64),
+            _ => (8, end),
+        };
+        let (from, to) = (from.min(end), to.min(end));
+        random.spoil(&mut bytes[from..to]);
+    }
+    if random.one_in(8) {
+        bytes.truncate(random.below(bytes.len() + 1));
+    }
+    bytes
+}
+
+/// Looks at everything that a reader may want to know of a call.
+#[derive(Default)]
+struct All(u64);
+
+impl Watch for All {
+    fn call(&mut self, seen: &Seen<'_>) {
+        let known = (seen.bytes(), seen.time_ns(), seen.duration_ns(), seen.code(), seen.kind(), seen.direction());
+        self.0 ^= known.0 ^ known.1.unwrap_or(0) ^ seen.stream().unwrap_or(0) ^ u64::from(seen.is_refused());
+        self.0 ^= format!("{:?}", known.4).len() as u64;
+    }
+
+    fn lost(&mut self, lost: &Lost<'_>) {
+        self.0 ^= lost.calls ^ lost.from_ns.unwrap_or(0) ^ lost.to_ns.unwrap_or(0);
+    }
+}
+
+/// What `stat`, `findings` and the others do with a file.
+fn survey(path: &Path) {
+    let mut all = All::default();
+    let mut survey = Survey::default();
+    let _ = survey.watch(path, &[], &mut all);
+    survey.finish(&mut all);
+    for process in survey.processes() {
+        let total = process.account.total();
+        let _ = (total.durations.percentile(50), process.overwritten(), process.functions().count());
+        let text: usize = process.findings.iter().map(|found| found.told.message.len()).sum();
+        all.0 ^= text as u64 ^ process.judge.totals().len() as u64;
+    }
+    for number in 0..survey.processes().count() {
+        let _ = survey.process(number).map(|process| process.site(all.0));
+    }
+    let _ = Survey::default().in_order(&[path.to_owned()], &[], &mut all);
+}
+
+fn read_trace(bytes: &[u8], path: &Path) {
+    for reader in [SegmentReader::open(bytes).ok(), SegmentReader::open_anyway(bytes).ok().map(|(reader, _)| reader)] {
+        let Some(mut reader) = reader else { continue };
+        let _ = Origin::from_bytes(&reader.header);
+        while let Some(block) = reader.by_ref().find_map(Result::ok) {
+            let slots: Vec<_> = block.slots().collect();
+            for at in 0..slots.len() {
+                let _ = decode(&slots[at..], block.head.first.wrapping_add(at as u64));
+            }
+            let mut modules = Modules::from_bytes(&block.payload);
+            let _ = (modules.site(block.head.first), modules.to_bytes().len(), modules.learn(Modules::default()));
+        }
+        assert_eq!(reader.good(), bytes.len() as u64, "all of it is looked at");
+    }
+    fs::write(path, bytes).unwrap();
+    survey(path);
+}
+
+fn read_ring(bytes: &[u8], path: &Path) {
+    fs::write(path, bytes).unwrap();
+    survey(path);
+    for how in [Reading::Look, Reading::Flush, Reading::Finish] {
+        let Ok(mut file) = RingFile::open_to_drain(path) else { continue };
+        for number in 0..file.look_for_rings() {
+            let Some(ring) = file.ring(number) else { continue };
+            let mut from = ring.control.drained.load(Ordering::Relaxed);
+            let _ = ring.owner();
+            // Twice round is enough for anything that comes to an end.
+            for _ in 0..4 * ring.slots.len() {
+                let run = ring.read(from, how, 1024);
+                if run.next == from {
+                    break;
+                }
+                assert!(run.next > from, "goes forward");
+                from = run.next;
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_a_file_holds_reading_it_ends_and_takes_no_memory_without_end() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let usual = if std::env::var_os("CI").is_some() { 60 } else { 10 };
+    let seconds = number("ACLSHIM_FUZZ_SECONDS").unwrap_or(usual);
+    let fixed = number("ACLSHIM_FUZZ_SEED");
+    // The same each time, so that nobody's change fails for what was there before; who takes his time gets others.
+    let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+    let first = fixed.unwrap_or_else(|| if seconds > 60 { clock() } else { 1 });
+    let output = kept(&["3", "40"]).ok();
+    let out = output.scratch.join("out");
+    let trace = Trace::new(&fs::read(only(&out, "acltrace")).unwrap());
+    let killed = support::Run::new(keeping::program()).arg("2").arg("30").arg("kill");
+    let killed = killed.sim().shim().env("ACLSHIM_DRAIN", "off").run();
+    let ring = fs::read(only(&killed.scratch, "ring")).unwrap();
+    assert!(files(&out, "acltrace").len() == 1 && trace.blocks.len() > 3 && ring.len() > HEAD);
+
+    // Where nothing goes to a disk, if there is such a place.
+    let folder = if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { output.scratch.clone() };
+    let folder = folder.join(format!("fuzz-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let (a_trace, a_ring) = (folder.join("a.acltrace"), folder.join("a.ring"));
+    static TURNS: AtomicU64 = AtomicU64::new(0);
+    std::thread::spawn(|| {
+        let mut before = u64::MAX;
+        loop {
+            std::thread::sleep(Duration::from_secs(30));
+            let now = TURNS.load(Ordering::Relaxed);
+            if now == before {
+                give_up("reading does not end");
+            }
+            before = now;
+        }
+    });
+    let begin = Instant::now();
+    let mut seed = first;
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        SEED.store(seed, Ordering::Relaxed);
+        let mut random = Random(seed);
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            if random.below(3) < 2 {
+                read_trace(&trace.changed(&mut random), &a_trace);
+            } else {
+                read_ring(&changed_ring(&ring, &mut random), &a_ring);
+            }
+        }));
+        assert!(read.is_ok(), "ACLSHIM_FUZZ_SEED={seed}");
+        TURNS.fetch_add(1, Ordering::Relaxed);
+        seed += 1;
+        if fixed.is_some() && std::env::var_os("ACLSHIM_FUZZ_SECONDS").is_none() {
+            break;
+        }
+    }
+    println!("{} files from seed {first} on", TURNS.load(Ordering::Relaxed));
+    fs::remove_dir_all(folder).unwrap();
+}

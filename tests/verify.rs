@@ -1,0 +1,432 @@
+//! What is kept: whether it is whole, what can be recovered, what can go, and several directories in one.
+
+#[path = "support/keeping.rs"]
+mod keeping;
+mod support;
+
+use keeping::{answer, command, files, kept, kept_with, only, verify};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use support::{Run, Stat, scratch};
+
+/// What `keep_calls 2 12` has made.
+const CALLS: u64 = 5 + 2 * 12;
+
+/// A run whose process was killed and had nobody to drain its ring.
+fn killed() -> support::Output {
+    let output = kept_with(&["2", "12", "kill"], |run| run.env("ACLSHIM_DRAIN", "off"));
+    assert_eq!(output.status.signal(), Some(libc::SIGKILL));
+    output
+}
+
+/// What is said of all files, problems or remarks.
+fn said(answer: &Value, what: &str) -> String {
+    let files = answer["files"].as_array().unwrap();
+    let notes = files.iter().flat_map(|file| file[what].as_array().unwrap());
+    notes.map(|note| note["what"].as_str().unwrap().to_owned() + "\n").collect()
+}
+
+fn calls(dir: &Path, rings: &Path) -> u64 {
+    Stat::of(dir, rings).total("calls")
+}
+
+/// Makes a file look so old.
+fn age(path: &Path, seconds: u64) {
+    let time = SystemTime::now() - Duration::from_secs(seconds);
+    fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+// ---- verify ----
+
+#[test]
+fn what_a_program_that_ended_in_order_has_left_is_whole() {
+    let output = kept(&["2", "12"]).ok();
+    let out = output.scratch.join("out");
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert_eq!((status, said(&answer, "problems"), said(&answer, "remarks")), (0, String::new(), String::new()));
+    let process = &answer["processes"][0];
+    assert_eq!((&process["calls"], &process["missing"], &process["ended"]), (&CALLS.into(), &0.into(), &true.into()));
+    // The trace alone too, wherever it is.
+    let elsewhere = scratch("elsewhere").join("a.acltrace");
+    fs::copy(only(&out, "acltrace"), &elsewhere).unwrap();
+    assert_eq!(verify(&scratch("none"), &[&elsewhere]).0, 0);
+}
+
+#[test]
+fn many_segments_follow_each_other_and_one_that_is_missing_is_named() {
+    let output =
+        kept_with(&["2", "50000"], |run| run.env("ACLSHIM_SEGMENT", "1M").env("ACLSHIM_RECORD", "lossless")).ok();
+    let out = output.scratch.join("out");
+    let traces = files(&out, "acltrace");
+    assert!(traces.len() > 5, "{traces:?}");
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert_eq!((status, said(&answer, "problems")), (0, String::new()));
+    // Each alone, among the others: what follows it is there.
+    let middle = traces.iter().find(|path| path.to_str().unwrap().ends_with(".2.acltrace")).unwrap();
+    let (status, answer) = verify(&output.scratch, &[middle]);
+    assert!(status == 0 && said(&answer, "remarks").contains(".3.acltrace"), "{answer}");
+    // But not elsewhere.
+    let elsewhere = scratch("elsewhere").join("a.acltrace");
+    fs::copy(middle, &elsewhere).unwrap();
+    let (status, answer) = verify(&scratch("none"), &[&elsewhere]);
+    assert!(status == 1 && said(&answer, "problems").contains("segments 0 to 1 are missing before"), "{answer}");
+    assert!(said(&answer, "problems").contains("its end is missing"), "{answer}");
+    // The last good block of one cut off at its end: nothing is wrong with what is there.
+    let whole = fs::read(middle).unwrap();
+    let mut reader = aclshim_collect::segment_reader::SegmentReader::open(&whole[..]).unwrap();
+    while reader.next_block().unwrap().is_some() {}
+    fs::write(middle, &whole[..reader.began() as usize]).unwrap();
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert!(status == 1 && said(&answer, "problems").contains("the next segment tells of"), "{answer}");
+    fs::remove_file(middle).unwrap();
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert!(status == 1 && said(&answer, "problems").contains("segment 2 is missing"), "{answer}");
+    assert!(said(&answer, "problems").contains("are in no file"), "{answer}");
+    fs::remove_dir_all(output.scratch).unwrap();
+}
+
+#[test]
+fn what_went_for_the_budget_is_said_and_is_no_damage() {
+    let budget = |run: Run| run.env("ACLSHIM_BUDGET", "4M").env("ACLSHIM_RECORD", "lossless");
+    let output = kept_with(&["2", "60000"], budget).ok();
+    let (status, answer) = verify(&output.scratch, &[&output.scratch.join("out")]);
+    assert_eq!((status, said(&answer, "problems")), (0, String::new()), "{answer}");
+    assert!(said(&answer, "remarks").contains("were removed"), "{answer}");
+    assert!(answer["processes"][0]["evicted"].as_u64().unwrap() > 0);
+    fs::remove_dir_all(output.scratch).unwrap();
+}
+
+#[test]
+fn a_killed_process_is_whole_as_long_as_its_ring_is_there() {
+    // Its drain has written something, and then it was killed.
+    let output =
+        kept_with(&["2", "3000", "kill"], |run| run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "64K"));
+    let out = output.scratch.join("out");
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert_eq!((status, said(&answer, "problems")), (0, String::new()), "{answer}");
+    assert!(said(&answer, "remarks").contains("did not end in order"), "{answer}");
+    // Without it nobody can tell what is missing.
+    let (status, answer) = verify(&scratch("none"), &[&out]);
+    assert!(status == 1 && said(&answer, "problems").contains("its end is missing"), "{answer}");
+    // What was drained, and is in no file.
+    fs::remove_file(&files(&out, "acltrace")[0]).unwrap();
+    fs::copy(only(&killed().scratch, "ring"), out.join("aclshim-1-1.ring")).unwrap();
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert_eq!(status, 0, "a ring alone: nobody can tell what was drained to where {answer}");
+}
+
+#[test]
+fn a_cut_trace_whose_records_another_has_written_is_no_damage() {
+    let output = killed();
+    let out = output.scratch.join("out");
+    // As its drain would have left it: within its first block.
+    let (status, _, err) = answer(&mut command(&output.scratch, &["recover"]));
+    assert_eq!((status, err.as_str()), (0, ""));
+    let good = only(&out, "acltrace");
+    let bytes = fs::read(&good).unwrap();
+    let torn = out.join("torn.acltrace");
+    let mut reader = aclshim_collect::segment_reader::SegmentReader::open(&bytes[..]).unwrap();
+    let mut preamble = reader.preamble;
+    preamble.first_ns -= 1;
+    let opening = reader.good() as usize;
+    while reader.next_block().unwrap().is_some_and(|block| block.head.kind != 1) {}
+    let cut = [&preamble.to_bytes(&reader.header)[..], &bytes[opening..reader.good() as usize - 9]].concat();
+    fs::write(&torn, cut).unwrap();
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert_eq!((status, said(&answer, "problems")), (0, String::new()), "{answer}");
+    assert!(said(&answer, "remarks").contains("another went on"), "{answer}");
+    // Alone it is damaged.
+    let alone = scratch("alone").join("torn.acltrace");
+    fs::copy(&torn, &alone).unwrap();
+    assert_eq!(verify(&scratch("none"), &[&alone]).0, 1);
+}
+
+#[test]
+fn a_clock_that_goes_backwards_and_a_bad_line_in_a_log_are_named() {
+    use aclshim_collect::format::{Head, kind};
+    let output = kept(&["1", "5"]).ok();
+    let out = output.scratch.join("out");
+    let trace = only(&out, "acltrace");
+    let bytes = fs::read(&trace).unwrap();
+    let mut reader = aclshim_collect::segment_reader::SegmentReader::open(&bytes[..]).unwrap();
+    let mut spoilt = bytes[..reader.good() as usize].to_vec();
+    let calibration = |ticks| Head { kind: kind::CALIBRATION, ticks, realtime_ns: 1, ..Head::default() };
+    for ticks in [9_000_000_000_000_000_000, 5] {
+        spoilt.extend(calibration(ticks).to_bytes(&[9; 8]));
+        spoilt.extend([9; 8]);
+    }
+    let backwards = spoilt.len() - 72;
+    while let Some(block) = reader.next_block().unwrap().filter(|block| block.head.kind != kind::END) {
+        spoilt.extend(block.head.to_bytes(&block.payload));
+        spoilt.extend(&block.payload);
+    }
+    fs::write(&trace, spoilt).unwrap();
+    let log = only(&out, "jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let second = text.find('\n').unwrap() + 1;
+    fs::write(&log, format!("{}nonsense\n{}{{\"half", &text[..second], &text[second..])).unwrap();
+    let (status, answer) = verify(&output.scratch, &[&out]);
+    assert_eq!(status, 1);
+    let at = |kind: &str, what: &str| {
+        let files = answer["files"].as_array().unwrap().iter().filter(|file| file["kind"] == kind);
+        let notes = files
+            .flat_map(|file| file["problems"].as_array().unwrap().iter().chain(file["remarks"].as_array().unwrap()));
+        notes
+            .filter(|note| note["what"].as_str().unwrap().contains(what))
+            .map(|note| note["offset"].as_u64().unwrap())
+            .next()
+    };
+    assert_eq!(at("trace", "backwards"), Some(backwards as u64), "{answer}");
+    assert_eq!(at("log", "not a JSON object"), Some(second as u64), "{answer}");
+    assert_eq!(at("log", "cut off"), Some(text.len() as u64 + 9), "{answer}");
+}
+
+#[test]
+fn what_cannot_be_read_at_all_is_told_from_what_is_damaged() {
+    let folder = scratch("unreadable");
+    let output = kept(&["1", "5"]).ok();
+    let mut newer = fs::read(only(&output.scratch.join("out"), "acltrace")).unwrap();
+    newer[8] = 9;
+    fs::write(folder.join("newer.acltrace"), newer).unwrap();
+    fs::write(folder.join("foreign.acltrace"), "hello world, this is not a trace").unwrap();
+    for (name, what) in
+        [("newer.acltrace", "version 9"), ("foreign.acltrace", "not a file"), ("missing", "No such file"), ("", "")]
+    {
+        let (status, answer) = verify(&folder, &[folder.join(name)]);
+        assert_eq!(status, 2, "{name}: {answer}");
+        assert!(said(&answer, "problems").contains(what), "{name}: {answer}");
+    }
+    assert_eq!(verify(&folder, &[scratch("empty")]).0, 2);
+    // A ring that is cut off.
+    let killed = killed();
+    let ring = fs::read(only(&killed.scratch, "ring")).unwrap();
+    fs::write(folder.join("cut.ring"), &ring[..ring.len() - 5000]).unwrap();
+    let (status, answer) = verify(&folder, &[folder.join("cut.ring")]);
+    assert!(status == 1 && said(&answer, "problems").contains("is missing"), "{answer}");
+    // And one with a slot that is not where it belongs.
+    let mut moved = ring.clone();
+    let at = 65_536 + 4096;
+    moved.copy_within(at..at + 64, at + 640);
+    fs::write(folder.join("moved.ring"), moved).unwrap();
+    let (status, answer) = verify(&folder, &[folder.join("moved.ring")]);
+    assert!(status == 1 && said(&answer, "problems").contains("belongs elsewhere"), "{answer}");
+    let text = answer_text(&folder, &folder.join("moved.ring"));
+    assert!(text.contains("damaged") && text.contains(&format!("byte {}", at + 640)), "{text}");
+}
+
+/// What `aclshim verify` tells people.
+fn answer_text(rings: &Path, path: &Path) -> String {
+    answer(command(rings, &["verify"]).arg(path)).1
+}
+
+// ---- recover ----
+
+#[test]
+fn what_a_killed_process_has_left_is_recovered_once() {
+    let output = killed();
+    let (out, other) = (output.scratch.join("out"), scratch("other"));
+    assert_eq!(files(&out, "acltrace").len(), 0);
+    let (status, said, err) = answer(command(&output.scratch, &["recover", "--out"]).arg(&other).arg(&output.scratch));
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(said.contains(&format!("{CALLS} calls written to {}", other.display())), "{said}");
+    assert!(said.contains("keep_calls"), "{said}");
+    assert_eq!((files(&output.scratch, "ring").len(), files(&out, "acltrace").len()), (0, 0));
+    assert_eq!(calls(&other, &output.scratch), CALLS);
+    assert_eq!(verify(&output.scratch, &[&other]).0, 0);
+    let (status, said, _) = answer(command(&output.scratch, &["recover"]).arg(&output.scratch));
+    assert!(status == 0 && said.contains("Nothing is left"), "{said}");
+}
+
+#[test]
+fn what_runs_is_left_alone() {
+    let rings = scratch("running");
+    let (mut child, _) = Run::new(keeping::program())
+        .arg("1")
+        .arg("5")
+        .arg("wait")
+        .sim()
+        .shim()
+        .env("ACLSHIM_DRAIN", "off")
+        .env("ACLSHIM_RING_DIR", &rings)
+        .spawn();
+    // It has called when it says so.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "waiting"));
+    let ring = only(&rings, "ring");
+    for arguments in [&["recover"][..], &["clean", "--force"]] {
+        let (status, said, err) = answer(command(&rings, arguments).arg(&rings));
+        assert_eq!((status, err.as_str()), (0, ""), "{said}");
+        assert!(ring.exists(), "{arguments:?}: {said}");
+    }
+    let (_, said, _) = answer(command(&rings, &["recover"]).arg(&ring));
+    assert!(said.contains("runs: left alone"), "{said}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (_, said, _) = answer(command(&rings, &["recover", "--out"]).arg(scratch("out")).arg(&ring));
+    assert!(said.contains("10 calls written"), "{said}");
+}
+
+#[test]
+fn the_good_part_of_a_damaged_trace_becomes_a_whole_one() {
+    let output = kept_with(&["2", "5000"], |run| run.env("ACLSHIM_RECORD", "lossless")).ok();
+    let trace = only(&output.scratch.join("out"), "acltrace");
+    let all = calls(&trace, &output.scratch);
+    let mut bytes = fs::read(&trace).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let folder = scratch("broken");
+    let broken = folder.join("broken.acltrace");
+    fs::write(&broken, &bytes).unwrap();
+    let other = scratch("whole");
+    assert_eq!(verify(&folder, &[&broken]).0, 1);
+    let (status, said, err) = answer(command(&folder, &["recover", "--out"]).arg(&other).arg(&broken));
+    assert_eq!((status, err.as_str()), (0, ""), "{said}");
+    let whole = other.join("broken.acltrace");
+    let (status, answer_) = verify(&folder, &[&whole]);
+    assert_eq!(status, 0, "{answer_}");
+    // Nothing is lost in silence.
+    let stat = Stat::of(&whole, &folder);
+    assert!(stat.total("calls") < all && stat.total("overwritten") > 0);
+    assert_eq!(stat.total("calls"), calls_with_trouble(&broken, &folder));
+    // The header is that of another segment, or taken as it is.
+    bytes[100] ^= 1;
+    fs::write(folder.join("headless.acltrace"), &bytes).unwrap();
+    fs::write(folder.join("broken.1.acltrace"), &bytes).unwrap();
+    let (_, said, _) =
+        answer(command(&folder, &["recover", "--out"]).arg(&other).arg(folder.join("broken.1.acltrace")));
+    assert!(said.contains("it was taken from"), "{said}");
+    let (status, said, _) =
+        answer(command(&folder, &["recover", "--out"]).arg(&other).arg(folder.join("headless.acltrace")));
+    assert!(status == 0 && said.contains("the header is damaged"), "{said}");
+    assert_eq!(calls(&other.join("headless.acltrace"), &folder), stat.total("calls"));
+    // Nothing is overwritten.
+    let (status, _, err) = answer(command(&folder, &["recover", "--out"]).arg(&other).arg(&broken));
+    assert!(status == 1 && err.contains("exists already"), "{err}");
+    fs::remove_dir_all(output.scratch).unwrap();
+}
+
+/// The same of a file that something is said against.
+fn calls_with_trouble(path: &Path, rings: &Path) -> u64 {
+    let (status, out, err) = answer(command(rings, &["stat", "--json"]).arg(path));
+    assert!(status == 0 && err.contains("passed over"), "{err}");
+    serde_json::from_str::<Value>(&out).unwrap()["calls"].as_u64().unwrap()
+}
+
+// ---- clean ----
+
+#[test]
+fn only_what_nobody_needs_is_removed() {
+    let output = killed();
+    let (rings, out) = (&output.scratch, output.scratch.join("out"));
+    let ring = only(rings, "ring");
+    let (status, said, _) = answer(command(rings, &["clean"]).arg(rings));
+    assert!(status == 0 && ring.exists() && said.contains(&format!("{CALLS} calls")), "{said}");
+    // What a kill leaves, what looks like it, and what is none of ours.
+    fs::create_dir_all(&out).unwrap();
+    let whole = fs::read(only(&kept(&["1", "5"]).ok().scratch.join("out"), "acltrace")).unwrap();
+    let victim = scratch("victim").join("victim");
+    fs::write(&victim, "").unwrap();
+    let keep: [(&str, &[u8]); 4] = [
+        ("whole.acltrace", &whole),
+        ("foreign.acltrace", b"hello world"),
+        ("notes.jsonl", b"{\"mine\":1}\n"),
+        ("foreign.ring", b"hello"),
+    ];
+    let go: [(&str, &[u8]); 3] =
+        [("empty.acltrace", b""), ("headless.acltrace", &whole[..5000]), ("torn.acltrace", &whole[..13_400])];
+    for (name, bytes) in keep.into_iter().chain(go) {
+        fs::write(out.join(name), bytes).unwrap();
+        age(&out.join(name), 100);
+    }
+    fs::write(out.join("young.acltrace"), b"").unwrap();
+    symlink(&victim, out.join("link.acltrace")).unwrap();
+    let there = |name: &str| out.join(name).exists();
+    let (_, said, _) = answer(command(rings, &["clean", "--dry-run", "--force"]).args([rings, &out]));
+    assert!(
+        ring.exists() && go.iter().all(|(name, _)| there(name)) && said.contains("4 files would be removed"),
+        "{said}"
+    );
+    let (status, said, err) = answer(command(rings, &["clean", "--force"]).args([rings, &out]));
+    assert_eq!((status, err.as_str()), (0, ""), "{said}");
+    assert!(!ring.exists() && said.contains("4 files removed"), "{said}");
+    for (name, _) in go {
+        assert!(!there(name), "{name}: {said}");
+    }
+    for name in keep.map(|(name, _)| name).into_iter().chain(["young.acltrace", "link.acltrace"]) {
+        assert!(there(name), "{name}: {said}");
+    }
+}
+
+#[test]
+fn with_an_age_old_traces_and_logs_of_ours_go() {
+    let output = kept(&["1", "5"]).ok();
+    let out = output.scratch.join("out");
+    let (trace, log) = (only(&out, "acltrace"), only(&out, "jsonl"));
+    let foreign = [out.join("notes.jsonl"), out.join("foreign.acltrace")];
+    foreign.iter().for_each(|path| fs::write(path, "{\"mine\":1}\n").unwrap());
+    [&trace, &log, &foreign[0], &foreign[1]].iter().for_each(|path| age(path, 3 * 86_400));
+    let clean = |age: &str| answer(command(&output.scratch, &["clean", "--older-than", age]).arg(&out)).1;
+    assert!(clean("4d").contains("0 files removed") && trace.exists() && log.exists());
+    // One that is written to is held by whoever writes it.
+    let held = fs::File::open(&trace).unwrap();
+    // SAFETY: a descriptor of ours.
+    assert_eq!(unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&held), libc::LOCK_EX) }, 0);
+    assert!(clean("2d").contains("1 files removed") && trace.exists() && !log.exists());
+    drop(held);
+    assert!(clean("2d").contains("1 files removed") && !trace.exists());
+    assert!(foreign.iter().all(|path| path.exists()));
+    let (status, _, err) = answer(command(&output.scratch, &["clean", "--older-than", "soon"]).arg(&out));
+    assert!(status != 0 && err.contains("7d"), "{err}");
+}
+
+// ---- merge ----
+
+#[test]
+fn several_directories_in_one_add_up_and_doubles_count_once() {
+    let (one, two, killed) = (kept(&["2", "12"]).ok(), kept(&["3", "7"]).ok(), killed());
+    let dirs = [&one, &two, &killed].map(|output| output.scratch.join("out"));
+    // The same process once more, and another one under the same name.
+    let copies = scratch("copies");
+    fs::copy(only(&dirs[0], "acltrace"), copies.join("copy.acltrace")).unwrap();
+    fs::copy(only(&dirs[1], "acltrace"), copies.join(only(&dirs[0], "acltrace").file_name().unwrap())).unwrap();
+    let all = scratch("merged").join("all");
+    let mut merge = command(&killed.scratch, &["merge", "-o"]);
+    let (status, said, err) = answer(merge.arg(&all).args(&dirs).arg(&copies));
+    assert_eq!((status, err.as_str()), (0, ""), "{said}");
+    assert_eq!(files(&all, "acltrace").len(), 3, "{said}");
+    let none = scratch("none");
+    let stat = Stat::of(&all, &none);
+    assert_eq!(stat.total("processes"), 3);
+    let parts = [calls(&dirs[0], &one.scratch), calls(&dirs[1], &two.scratch), calls(&dirs[2], &killed.scratch)];
+    assert_eq!(stat.total("calls"), parts.iter().sum::<u64>());
+    assert_eq!(parts[2], CALLS);
+    assert!(only(&killed.scratch, "ring").exists(), "the originals stay");
+    let (status, answer_) = verify(&none, &[&all]);
+    assert_eq!((status, said_problems(&answer_)), (0, String::new()));
+    // Once more changes nothing.
+    let (status, said, _) = answer(command(&none, &["merge", "-o"]).arg(&all).args(&dirs[..2]));
+    assert!(status == 0 && said.contains("0 traces and 0 logs copied"), "{said}");
+    assert_eq!(Stat::of(&all, &none).total("calls"), stat.total("calls"));
+}
+
+fn said_problems(answer: &Value) -> String {
+    said(answer, "problems")
+}
+
+#[test]
+fn of_two_copies_the_better_one_is_taken_and_a_damaged_one_is_said() {
+    let output = kept(&["2", "12"]).ok();
+    let out = output.scratch.join("out");
+    let bytes = fs::read(only(&out, "acltrace")).unwrap();
+    let cut = scratch("cut");
+    fs::write(cut.join("a.acltrace"), &bytes[..bytes.len() - 100]).unwrap();
+    let all = scratch("better");
+    let (status, _, err) = answer(command(&output.scratch, &["merge", "-o"]).arg(&all).arg(&cut).arg(&out));
+    assert!(status == 1 && err.contains("cut off"), "{err}");
+    assert_eq!(fs::read(only(&all, "acltrace")).unwrap(), bytes);
+}
