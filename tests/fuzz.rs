@@ -245,7 +245,7 @@ fn survey(path: &Path) {
         all.0 ^= text as u64 ^ process.judge.totals().len() as u64;
     }
     for number in 0..survey.processes().count() {
-        let _ = survey.process(number).map(|process| process.site(all.0));
+        let _ = survey.process(number).map(|process| process.modules().site(all.0));
     }
     let _ = Survey::default().in_order(&[path.to_owned()], &[], &mut all);
 }

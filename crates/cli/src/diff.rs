@@ -160,7 +160,8 @@ fn run(path: &Path) -> Result<Run> {
     let mut run = Run::default();
     let mut sites: BTreeMap<Address, String> = BTreeMap::new();
     let mut site = |survey: &mut Survey, (process, address): Address| {
-        let named = || survey.process(process).and_then(|process| process.site(address)).map(|site| site.to_string());
+        let named =
+            || survey.process(process).and_then(|process| process.modules().site(address)).map(|site| site.to_string());
         // Without its module an address means nothing in another run.
         sites.entry((process, address)).or_insert_with(|| named().unwrap_or_else(|| "unknown".into())).clone()
     };

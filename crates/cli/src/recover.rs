@@ -126,11 +126,9 @@ impl Recovery {
         };
         let dir = self.out.clone().unwrap_or_else(|| origin.dir.clone());
         let calls = unread(&mut file).1;
-        let drain = Drain::to(file.header(), "outside", dir.clone());
+        let mut drain = Drain::to(file.header(), "outside", dir.clone());
         let failures = file.header().write_failures.load(Ordering::Relaxed);
-        adoption::finish_with(file, drain);
-        // It is removed when everything has been written.
-        if path.exists() {
+        if !adoption::finish_with(&mut file, &mut drain) {
             let failed =
                 RingFile::open(path).is_ok_and(|file| file.header().write_failures.load(Ordering::Relaxed) > failures);
             let why = if failed { "is there room, and may it be written to?" } else { "it is kept" };

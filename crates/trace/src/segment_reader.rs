@@ -149,6 +149,8 @@ const EARNED: u64 = 4;
 const MOST_DAMAGES: usize = 100;
 /// The length of the headers that we write.
 const USUAL_HEADER: usize = size_of::<crate::layout::Header>().next_multiple_of(HEAD);
+/// So much room is made at once for what a head says that follows.
+const MOST_AT_ONCE: usize = 1 << 20;
 /// So much is read at once while a block is looked for.
 const STEP: usize = 64 * 1024;
 
@@ -426,7 +428,23 @@ fn expected(head: &[u8]) -> Result<(Head, usize), Wrong> {
 
 /// Appends up to `len` bytes. Memory grows with what is there, not with what a damaged length says.
 fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, Wrong> {
-    from.take(len as u64).read_to_end(bytes).map_err(Wrong::Io)
+    let begin = bytes.len();
+    let mut at = begin;
+    while at - begin < len {
+        let room = (begin + len).min(at + MOST_AT_ONCE);
+        bytes.resize(bytes.len().max(room), 0);
+        match from.read(&mut bytes[at..]) {
+            Ok(0) => break,
+            Ok(count) => at += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                bytes.truncate(at);
+                return Err(Wrong::Io(error));
+            }
+        }
+    }
+    bytes.truncate(at);
+    Ok(at - begin)
 }
 
 /// Whether the checksum that stands at `at` is right. It was made with a zero there.
