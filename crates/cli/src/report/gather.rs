@@ -5,8 +5,6 @@ use super::kept::Keeper;
 use super::timeline::Timeline;
 use aclshim_facts::Function;
 use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::hash::Hash;
 
 /// So many call sites are told apart.
 const SITES: usize = 65_536;
@@ -56,6 +54,8 @@ pub struct Gather {
     pub broken: Counted<(usize, u8, u64), u64>,
     /// Calls that failed, by code and function.
     pub failures: Counted<(i32, Function), u64>,
+    /// When the calls of each process began and ended.
+    pub spans: BTreeMap<usize, (u64, u64)>,
     /// Calls whose time is not known.
     pub untimed: u64,
     /// All of them.
@@ -64,18 +64,18 @@ pub struct Gather {
 
 /// A map that stops taking new keys when it is full, and counts what did not find a place.
 pub struct Counted<K, V> {
-    map: HashMap<K, V>,
+    map: BTreeMap<K, V>,
     /// What did not find a place.
     pub others: V,
 }
 
 impl<K, V: Default> Default for Counted<K, V> {
     fn default() -> Self {
-        Self { map: HashMap::new(), others: V::default() }
+        Self { map: BTreeMap::new(), others: V::default() }
     }
 }
 
-impl<K: Eq + Hash + Ord + Copy, V: Default> Counted<K, V> {
+impl<K: Ord, V: Default> Counted<K, V> {
     fn at(&mut self, key: K) -> &mut V {
         if self.map.len() >= SITES && !self.map.contains_key(&key) {
             return &mut self.others;
@@ -84,8 +84,8 @@ impl<K: Eq + Hash + Ord + Copy, V: Default> Counted<K, V> {
     }
 
     /// In order.
-    pub fn sorted(&self) -> BTreeMap<K, &V> {
-        self.map.iter().map(|(key, value)| (*key, value)).collect()
+    pub fn all(&self) -> &BTreeMap<K, V> {
+        &self.map
     }
 }
 
@@ -118,7 +118,14 @@ impl Gather {
     /// One more call.
     pub fn add(&mut self, call: &Happening) {
         self.seen += 1;
-        self.untimed += u64::from(call.time_ns.is_none());
+        match call.time_ns {
+            Some(begin) => {
+                let end = begin.saturating_add(call.duration_ns.unwrap_or(0));
+                let span = self.spans.entry(call.process).or_insert((begin, end));
+                *span = (span.0.min(begin), span.1.max(end));
+            }
+            None => self.untimed += 1,
+        }
         let (thread, stream) = self.timeline.tracks_of(call);
         self.keeper.add(call, thread, stream);
         if call.rules != 0 {
@@ -185,8 +192,8 @@ mod tests {
         gather.add(&Happening { is_nested: true, rules: 1 << 3, ..copy(3) });
         gather.add(&Happening { time_ns: None, duration_ns: None, ..copy(3) });
         let sums = SiteSums { calls: 3, bytes: 128, busy_ns: 20, errors: 1, findings: 1, functions: 1 };
-        assert_eq!(gather.sites.sorted().into_values().collect::<Vec<_>>(), [&sums]);
-        assert_eq!(gather.broken.sorted().into_values().collect::<Vec<_>>(), [&2, &1]);
+        assert_eq!(gather.sites.all().values().collect::<Vec<_>>(), [&sums]);
+        assert_eq!(gather.broken.all().values().collect::<Vec<_>>(), [&2, &1]);
         assert_eq!((gather.untimed, gather.seen), (1, 4));
         let shape = &gather.shapes[&Function::aclrtMemcpy];
         assert_eq!((shape.sizes[7], shape.durations[13], shape.longest_ns), (3, 2, Some(10)));

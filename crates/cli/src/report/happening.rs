@@ -1,8 +1,9 @@
 //! A recorded call as the page needs it, whatever its function.
 
+use aclshim_collect::seen::{self, Seen};
 use aclshim_facts::Function;
-use aclshim_facts::call::{Call, Form};
-use aclshim_trace::record::{self, INJECTED, REFUSED};
+use aclshim_facts::call::Form;
+use aclshim_trace::record::INJECTED;
 
 /// Where the bytes of a call go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,40 +40,16 @@ impl Direction {
         }
     }
 
-    fn of_places(dst: u8, src: u8) -> Self {
-        // The vendor's types of places: 0 and 4 are the host's, 1 is a device.
-        let is_host = |place: u8| matches!(place, 0 | 4);
-        match (dst, src) {
-            (1, 1) => Self::DeviceToDevice,
-            (1, src) if is_host(src) => Self::HostToDevice,
-            (dst, 1) if is_host(dst) => Self::DeviceToHost,
-            (dst, src) if is_host(dst) && is_host(src) => Self::HostToHost,
-            _ => Self::Other,
-        }
-    }
-
-    fn of(decoded: &Call, call: &record::Call) -> Self {
-        let kind = match decoded.form {
-            Form::Fill { .. } | Form::FillWords { .. } => return Self::Set,
-            Form::Batch(_) => {
-                let places = call.batch.as_ref().and_then(|batch| batch.direction);
-                return places.map_or(Self::Other, |(dst, src)| Self::of_places(dst, src));
-            }
-            Form::Linear { kind, .. }
-            | Form::Pitched { kind, .. }
-            | Form::Indirect { kind, .. }
-            | Form::Described { kind, .. }
-            | Form::FromSymbol { kind, .. }
-            | Form::ToSymbol { kind, .. }
-            | Form::DescSize { kind, .. }
-            | Form::SetDesc { kind, .. } => kind,
-        };
-        match kind.name() {
-            Some("HOST_TO_HOST") => Self::HostToHost,
-            Some("HOST_TO_DEVICE" | "HOST_TO_BUF_TO_DEVICE") => Self::HostToDevice,
-            Some("DEVICE_TO_HOST") => Self::DeviceToHost,
-            Some("DEVICE_TO_DEVICE" | "INNER_DEVICE_TO_DEVICE" | "INTER_DEVICE_TO_DEVICE") => Self::DeviceToDevice,
-            _ => Self::Other,
+    fn of(seen: &Seen) -> Self {
+        match seen.direction() {
+            seen::Direction::HostToDevice => Self::HostToDevice,
+            seen::Direction::DeviceToHost => Self::DeviceToHost,
+            seen::Direction::DeviceToDevice => Self::DeviceToDevice,
+            seen::Direction::HostToHost => Self::HostToHost,
+            seen::Direction::Unknown => match seen.decoded().form {
+                Form::Fill { .. } | Form::FillWords { .. } => Self::Set,
+                _ => Self::Other,
+            },
         }
     }
 }
@@ -113,24 +90,24 @@ pub struct Happening {
 }
 
 impl Happening {
-    /// Of what was recorded of a call; times, code, bytes and rules are what the reader makes of them.
-    pub fn new(process: usize, thread: u32, function: Function, call: &record::Call) -> Self {
-        let decoded = function.call(&call.arguments);
+    /// Of what a reader is shown.
+    pub fn new(seen: &Seen) -> Self {
+        let call = seen.call;
         Self {
-            process,
-            thread,
-            function,
-            direction: Direction::of(&decoded, call),
-            stream: decoded.stream.map(|stream| stream as u64),
-            bytes: 0,
-            time_ns: None,
-            duration_ns: None,
-            code: call.end.map(|end| end.code),
-            rules: call.findings,
+            process: seen.whose.process,
+            thread: seen.whose.thread,
+            function: seen.function,
+            direction: Direction::of(seen),
+            stream: seen.stream(),
+            bytes: seen.bytes(),
+            time_ns: seen.time_ns(),
+            duration_ns: seen.duration_ns(),
+            code: seen.code(),
+            rules: seen.rules,
             site: call.site,
             number: call.number,
             is_nested: call.is_nested,
-            is_refused: call.flags & REFUSED != 0,
+            is_refused: seen.is_refused(),
             is_injected: call.flags & INJECTED != 0,
         }
     }
@@ -147,7 +124,7 @@ impl Happening {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A copy of 64 bytes to the device that returned 0 after 10 ns.
@@ -169,48 +146,5 @@ pub mod tests {
             is_refused: false,
             is_injected: false,
         }
-    }
-
-    fn direction(function: Function, arguments: &[u64], batch: Option<(u8, u8)>) -> Direction {
-        let mut words = [0; record::ARGUMENTS];
-        words[..arguments.len()].copy_from_slice(arguments);
-        let call = record::Call {
-            number: 0,
-            function: function as u8,
-            arguments: words,
-            begin: 0,
-            end: None,
-            site: 0,
-            is_nested: false,
-            findings: 0,
-            flags: 0,
-            scope: 0,
-            batch: batch.map(|direction| record::Batch { direction: Some(direction), ..Default::default() }),
-        };
-        Happening::new(0, 1, function, &call).direction
-    }
-
-    #[test]
-    fn the_direction_is_what_the_call_says() {
-        for (kind, said) in [
-            (0, Direction::HostToHost),
-            (1, Direction::HostToDevice),
-            (2, Direction::DeviceToHost),
-            (3, Direction::DeviceToDevice),
-            (4, Direction::Other),
-            (5, Direction::HostToDevice),
-            (6, Direction::DeviceToDevice),
-            (77, Direction::Other),
-        ] {
-            assert_eq!(direction(Function::aclrtMemcpy, &[1, 2, 3, 4, kind], None), said, "{kind}");
-        }
-        assert_eq!(direction(Function::aclrtMemset, &[1, 2, 3, 4], None), Direction::Set);
-        let batch = |places| direction(Function::aclrtMemcpyBatch, &[], places);
-        assert_eq!(batch(None), Direction::Other);
-        assert_eq!(batch(Some((1, 0))), Direction::HostToDevice);
-        assert_eq!(batch(Some((0, 1))), Direction::DeviceToHost);
-        assert_eq!(batch(Some((1, 1))), Direction::DeviceToDevice);
-        assert_eq!(batch(Some((4, 0))), Direction::HostToHost);
-        assert_eq!(batch(Some((1, 2))), Direction::Other);
     }
 }

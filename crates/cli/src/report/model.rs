@@ -277,6 +277,8 @@ pub struct RuleSite {
 pub struct Example {
     /// The call with its values.
     pub values: String,
+    /// The argument that is wrong.
+    pub argument: Option<&'static str>,
     /// What the vendor does.
     pub outcome: String,
     /// How bad it is here.
@@ -295,6 +297,8 @@ pub struct Example {
     pub is_refused: bool,
     /// Where that came from.
     pub stack: Vec<String>,
+    /// The call, by position in `calls`, if it is there.
+    pub call: Option<usize>,
 }
 
 /// Calls of a function that failed with a code.

@@ -48,7 +48,7 @@ const moment = text => {
   const date = new Date(Number(BigInt(text) / 1000000n));
   return isNaN(date) ? text + " ns after 1970" : date.toISOString().replace("T", " ").replace("Z", " UTC");
 };
-const when = at => at === null || at === undefined ? "time not known" : "+" + time(at);
+const when = at => at === null || at === undefined ? "time not known" : at === 0 ? "0" : "+" + time(at);
 const codes = new Map(data.codes.map(code => [code.code, code]));
 const codeName = code => {
   const known = codes.get(code);
@@ -116,11 +116,11 @@ function summary() {
   by("tiles").append(
     tile("Processes", number(data.processes.length + data.more_processes)),
     tile("Calls", number(totals.calls), totals.nested ? number(totals.nested) + " more inside others" : ""),
-    tile("Copied and set", bytes(totals.bytes), data.span_ns ? scaled(totals.bytes / data.span_ns * 1e9, BYTES) + "/s over all" : ""),
+    tile("Copied and set", bytes(totals.bytes), data.span_ns ? scaled(totals.bytes / data.span_ns * 1e9, BYTES) + "/s" : ""),
     tile("Time", time(data.begin_ns ? data.span_ns : null), "first call to last"),
     tile("Failed calls", number(totals.errors), totals.errors ? share : "", totals.errors ? "is-error" : ""),
-    ...SEVERITIES.map((severity, at) => tile({ error: "Errors found", violation: "Violations", perf: "Slow ways", portability: "Not portable" }[severity],
-      number(totals.findings[at]), severity, totals.findings[at] && at < 2 ? "is-" + severity : "")));
+    ...SEVERITIES.map((severity, at) => tile(el("span", { class: "severity" }, severity), number(totals.findings[at]),
+      ["refused by the vendor", "against the documents", "correct, but slow", "refused elsewhere"][at], totals.findings[at] ? "is-" + severity : "")));
   if (!data.processes.length) return;
   const columns = [
     { title: "Program", value: row => row.name, show: row => el("span", { title: row.executable }, row.name), is: "wrap" },
@@ -130,7 +130,7 @@ function summary() {
     { title: "Product", value: row => row.product || "not known" },
     { title: "CANN", value: row => row.cann || "not known" },
     { title: "Form", value: row => row.form },
-    { title: "From", value: row => row.span_ns ? row.span_ns[0] : "", show: row => row.span_ns ? moment(row.span_ns[0]) : "not known" },
+    { title: "From", value: row => row.span_ns ? row.span_ns[0] : "", show: row => row.span_ns ? moment(row.span_ns[0]).replace(/\.\d+/, "") : "not known" },
     { title: "Span", value: row => row.span_ns ? Number(BigInt(row.span_ns[1]) - BigInt(row.span_ns[0])) : null, show: row => row.span_ns ? time(Number(BigInt(row.span_ns[1]) - BigInt(row.span_ns[0]))) : "–", is: "number" },
     { title: "Calls", value: row => row.calls, show: row => number(row.calls), is: "number" },
     { title: "Bytes", value: row => row.bytes, show: row => bytes(row.bytes), is: "number" },
@@ -146,16 +146,27 @@ const failed = count => count ? el("span", { class: "bad-text" }, number(count))
 
 // ---- Findings ----
 
-function showButton(call) {
+function showButton(call, words = "Show") {
   if (call === null || call === undefined || data.calls.time[call] === null) return "";
-  return el("button", { type: "button", class: "small", on: { click: () => chart.show(call) } }, "Show in the timeline");
+  return el("button", { type: "button", class: "small", title: "Show in the timeline", "aria-label": "Show in the timeline", on: { click: () => chart.show(call) } }, words);
+}
+
+/// The call with the argument that is wrong marked, and what stands in the array where it is one.
+function marked(of) {
+  const end = of.values.lastIndexOf("): ");
+  if (end < 0 || !of.argument) return [of.values];
+  const [call, rest] = [of.values.slice(0, end + 1), of.values.slice(end + 3)];
+  const at = call.search(new RegExp("[(, ]" + of.argument + " = ")) + 1;
+  if (!at) return [of.values];
+  const stop = call.slice(at).search(/[,)]/) + at;
+  return [call.slice(0, at), el("mark", {}, call.slice(at, stop)), call.slice(stop), ...(rest === of.argument ? [] : [": ", el("mark", {}, rest)])];
 }
 
 function example(of) {
   const returned = of.is_refused ? "Refused with " + result(of.returned) : of.returned === null ? "Has not returned" : "Returned " + result(of.returned);
-  return el("div", { class: "example" }, el("p", { class: "values" }, of.values), of.outcome ? el("p", {}, of.outcome) : "",
+  return el("div", { class: "example" }, el("p", { class: "values" }, marked(of)), of.outcome ? el("p", {}, of.outcome) : "",
     el("p", { class: "quiet" }, [returned, "process " + of.pid, "thread " + of.thread, "call " + number(of.number), when(of.time)].join(" · ")),
-    of.stack.length ? el("ul", {}, of.stack.map(frame => el("li", {}, "from " + frame))) : "", showButton(of.call));
+    of.stack.length ? el("ul", {}, of.stack.map(frame => el("li", {}, "from " + frame))) : "", showButton(of.call, "Show in the timeline"));
 }
 
 function finding(rule) {
@@ -247,6 +258,13 @@ function niceStep(range, count) {
   const rough = Math.max(range / Math.max(count, 1), 1e-9);
   const power = 10 ** Math.floor(Math.log10(rough));
   return power * [1, 2, 5, 10].find(step => step * power >= rough * 0.999);
+}
+
+/// The next round number of bytes.
+function roundUp(value) {
+  if (!(value > 0)) return value;
+  const [, unit] = [...BYTES].reverse().find(([, from]) => value >= from) || BYTES[0];
+  return unit * [1, 2, 4, 6, 10, 20, 40, 60, 100, 200, 400, 600, 1024].find(step => step >= value / unit * 0.999 || step === 1024);
 }
 
 const chart = (() => {
@@ -363,7 +381,9 @@ const chart = (() => {
     axis(pen, to, base, color);
     drawn[0] = [];
     let marks = 0;
-    const rate = most / each * 1e9;
+    // The scale ends at a round number.
+    const rate = roundUp(most / each * 1e9);
+    most = rate * each / 1e9;
     pen.fillStyle = color.quiet;
     if (most > 0) {
       for (const part of [0.5, 1]) {
@@ -526,7 +546,7 @@ const chart = (() => {
   function mark(pen, x, y, way, fill) {
     pen.fillStyle = fill;
     pen.beginPath();
-    pen.moveTo(x - 4, y); pen.lineTo(x + 4, y); pen.lineTo(x, y + 7 * way);
+    pen.moveTo(x - 3.5, y); pen.lineTo(x + 3.5, y); pen.lineTo(x, y + 6 * way);
     pen.fill();
   }
 
@@ -714,7 +734,7 @@ function bars(box, entries, label) {
       column.append(title);
       picture.append(column);
     }
-    if (at % every === 0) picture.append(text(entries.length === 1 ? x + each / 2 : x, base + 16, entry.short, "start"));
+    if (at % every === 0 && x < W - 36) picture.append(text(entries.length === 1 ? x + each / 2 : x, base + 16, entry.short, "start"));
   });
   picture.append(svg("line", { class: "grid", x1: left, x2: W, y1: base, y2: base }));
   function text(x, y, words, anchor) {
@@ -788,7 +808,7 @@ function slowestTable() {
     { title: "When", value: at => calls.time[at], show: at => when(calls.time[at]), is: "number" },
     { title: "Thread", value: at => chart.tracks[calls.thread[at]].name },
     { title: "From", value: at => calls.places[calls.site[at]], show: at => el("code", {}, calls.places[calls.site[at]]), is: "wrap" },
-    { title: "", show: showButton },
+    { title: "", show: at => showButton(at) },
   ], "Slowest calls", 0));
 }
 

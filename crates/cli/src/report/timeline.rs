@@ -84,7 +84,7 @@ pub struct Timeline {
     streams: usize,
     bins: usize,
     limit: usize,
-    /// The first and the last moment.
+    /// The first moment and the last.
     pub span: Option<(u64, u64)>,
 }
 
