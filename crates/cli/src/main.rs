@@ -16,6 +16,8 @@ mod recover;
 mod report;
 mod run;
 mod stat;
+mod tally;
+mod traces;
 mod verify;
 
 use clap::{Parser, Subcommand};

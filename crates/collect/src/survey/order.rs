@@ -148,6 +148,9 @@ impl Survey {
                         && let Ok(Some(block)) = reader.next_block()
                     {
                         add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), watch);
+                        if let Some(progress) = &mut self.progress {
+                            progress(block.payload.len() as u64);
+                        }
                     }
                 }
                 None if lane.is_finished => return None,
