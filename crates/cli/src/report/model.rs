@@ -69,7 +69,9 @@ pub struct Totals {
 /// Something that is missing from what is shown.
 #[derive(Serialize)]
 pub struct Loss {
-    /// What, with its number.
+    /// How many; 0 where that does not say anything.
+    pub count: u64,
+    /// What.
     pub what: String,
     /// Why, and what can be done.
     pub remedy: String,

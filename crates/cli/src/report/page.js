@@ -103,7 +103,7 @@ function losses() {
     box.append(el("div", { class: "banner fine" }, "Nothing was lost: every call that was seen is in this page."));
   } else {
     box.append(el("div", { class: "banner bad" }, el("h2", {}, "Not everything is in this page"),
-      el("ul", {}, data.losses.map(loss => el("li", {}, el("strong", {}, loss.what), " ", loss.remedy, " ", el("span", { class: "quiet" }, loss.of))))));
+      el("ul", {}, data.losses.map(loss => el("li", {}, el("strong", {}, (loss.count ? number(loss.count) + " " : "") + loss.what), " ", loss.remedy, " ", el("span", { class: "quiet" }, loss.of))))));
   }
   if (data.notes.length) box.append(el("div", { class: "banner" }, el("ul", {}, data.notes.map(note => el("li", {}, note)))));
 }
@@ -264,7 +264,7 @@ function niceStep(range, count) {
 function roundUp(value) {
   if (!(value > 0)) return value;
   const [, unit] = [...BYTES].reverse().find(([, from]) => value >= from) || BYTES[0];
-  return unit * [1, 2, 4, 6, 10, 20, 40, 60, 100, 200, 400, 600, 1024].find(step => step >= value / unit * 0.999 || step === 1024);
+  return unit * [1, 1.5, 2, 3, 4, 6, 8, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1024].find(step => step >= value / unit * 0.999 || step === 1024);
 }
 
 const chart = (() => {
@@ -292,7 +292,8 @@ const chart = (() => {
   const view = { ...whole };
   const LEAST = 100;
   const FEW = 16;
-  const lanes = ["thread", "stream"].flatMap(kind => tracks.filter(track => track.kind === kind));
+  const order = (a, b) => (a.process ?? 1e9) - (b.process ?? 1e9) || a.name.localeCompare(b.name, "en", { numeric: true });
+  const lanes = ["thread", "stream"].flatMap(kind => tracks.filter(track => track.kind === kind).sort(order));
   let showAll = false;
   let chosen = null;
   let pending = false;
@@ -364,16 +365,26 @@ const chart = (() => {
     const each = (view.to - view.from) / count;
     const rows = tracks.filter(track => track.kind === "direction");
     const sums = rows.map(() => new Float64Array(count));
-    rows.forEach((track, row) => {
-      for (let at = first(track.from, view.from - width); at < track.from.length && track.from[at] < view.to; at++) {
-        if (!track.bins.bytes[at]) continue;
-        const [from, till] = [(track.from[at] - view.from) / each, (track.from[at] + width - view.from) / each];
-        for (let column = Math.max(0, Math.floor(from)); column < Math.min(count, Math.ceil(till)); column++) {
-          const part = Math.min(till, column + 1) - Math.max(from, column);
-          if (part > 0) sums[row][column] += track.bins.bytes[at] * part / (till - from);
-        }
+    const spread = (row, begin, end, amount) => {
+      const [from, till] = [(begin - view.from) / each, (end - view.from) / each];
+      for (let column = Math.max(0, Math.floor(from)); column < Math.min(count, Math.ceil(till)); column++) {
+        const part = Math.min(till, column + 1) - Math.max(from, column);
+        if (part > 0) sums[row][column] += amount * part / (till - from);
       }
-    });
+    };
+    if (data.is_complete) {
+      const rowOf = new Map(rows.map((track, row) => [track.direction, row]));
+      calls.time.forEach((at, index) => {
+        if (at === null || at > view.to || calls.code[index] !== 0 || calls.flags[index] & 1) return;
+        spread(rowOf.get(calls.direction[index]), at, at + Math.max(calls.duration[index] || 0, 1), calls.bytes[index]);
+      });
+    } else {
+      rows.forEach((track, row) => {
+        for (let at = first(track.from, view.from - width); at < track.from.length && track.from[at] < view.to; at++) {
+          if (track.bins.bytes[at]) spread(row, track.from[at], track.from[at] + width, track.bins.bytes[at]);
+        }
+      });
+    }
     let most = 0;
     for (let column = 0; column < count; column++) most = Math.max(most, sums.reduce((sum, row) => sum + row[column], 0));
     const base = height - 6;
@@ -395,7 +406,7 @@ const chart = (() => {
         pen.fillText(label, to.left ? to.left - 8 : 2, to.left ? y : y - 8);
       }
     } else {
-      pen.fillText(data.begin_ns ? "No bytes were moved in this range." : "The time of the calls is not known.", to.left + 8, 70);
+      pen.fillText("No bytes were moved in this range.", to.left + 8, 70);
     }
     pen.textAlign = "left";
     const w = to.plot / count;
@@ -486,11 +497,10 @@ const chart = (() => {
       pen.restore();
       y += bar + gap;
     }
-    if (!rows.length) { pen.fillStyle = color.quiet; pen.fillText("There are no calls.", 2, 30); }
     canvas.dataset.marks = drawn[1].length;
     canvas.dataset.from = view.from;
     canvas.dataset.to = view.to;
-    by("range").textContent = data.begin_ns ? when(Math.max(0, view.from)) + " to " + when(view.to) + ", " + time(view.to - view.from) + " wide" : "";
+    by("range").textContent = when(Math.max(0, view.from)) + " to " + when(view.to) + ", " + time(view.to - view.from) + " wide";
     const more = by("more-tracks");
     more.hidden = lanes.length <= FEW;
     more.textContent = showAll ? "Show the busiest only" : "Show all " + lanes.length + " threads and streams";
@@ -525,7 +535,7 @@ const chart = (() => {
         pen.fillText(data.functions[calls.function[index]].name.replace("aclrt", "") + "  " + bytes(calls.bytes[index]), Math.max(x0, to.left) + 6, top + high / 2 + 0.5);
         pen.restore();
       }
-      if (x0 - last >= 1 || !crowded) {
+      if (!crowded || long >= 3 || width > 8 * to.perPixel && x0 - last >= 1) {
         if (calls.code[index]) mark(pen, x0 + Math.min(w / 2, 4), y - 3, 1, color.error);
         if (calls.rule_sets[calls.rules[index]].length) mark(pen, x0 + Math.min(w / 2, 4), y + tall + 3, -1, color.finding);
         if (striking) last = x0;
@@ -558,13 +568,18 @@ const chart = (() => {
       if (!group) return;
       const { x0, x1, sum } = group;
       const part = Math.min(1, sum.busy / (room * (width > to.perPixel ? 1 : x1 - x0)));
-      const high = Math.max(3, tall * part);
+      // By the root, so that a small share can still be seen.
+      const high = Math.max(3, tall * Math.sqrt(part));
       pen.fillStyle = color.d[sum.direction];
       pen.globalAlpha = 0.75;
       pen.fillRect(x0, y + tall - high, x1 - x0, high);
+      for (const [count, fill, top] of [[sum.errors, color.error, y - 3], [sum.findings, color.finding, y + tall]]) {
+        if (!count) continue;
+        pen.fillStyle = fill;
+        pen.globalAlpha = 0.35 + 0.65 * Math.min(1, count / Math.max(1, sum.calls));
+        pen.fillRect(x0, top, x1 - x0, 3);
+      }
       pen.globalAlpha = 1;
-      if (sum.errors) { pen.fillStyle = color.error; pen.fillRect(x0, y, Math.max(1, x1 - x0), 3); }
-      if (sum.findings) { pen.fillStyle = color.finding; pen.fillRect(x0, y + tall - 2, Math.max(1, x1 - x0), 2); }
       drawn[1].push({ x0, x1, y0: y, y1: y + tall, lines: () => [
         many(sum.calls, "call") + " in " + time(sum.till - sum.from), bytes(sum.bytes) + ", " + Math.round(100 * part) + " % of the time in calls",
         "longest " + time(sum.longest) + " (" + data.functions[sum.function].name + ", " + data.directions[sum.direction] + ")",
@@ -676,9 +691,28 @@ const chart = (() => {
     });
   }
 
+  function listTracks() {
+    const box = by("track-table");
+    if (lanes.length) box.append(table(lanes, [
+      { title: "Track", value: row => row.name },
+      { title: "Program", value: row => row.process === null ? "" : processName(row.process), is: "wrap" },
+      { title: "Calls", value: row => row.calls, show: row => number(row.calls), is: "number" },
+      { title: "Bytes", value: row => row.bytes, show: row => bytes(row.bytes), is: "number" },
+      { title: "Time in calls", value: row => row.busy_ns, show: row => time(row.busy_ns), is: "number" },
+      { title: "Failed", value: row => row.errors, show: row => failed(row.errors), is: "number" },
+      { title: "With findings", value: row => row.findings, show: row => number(row.findings), is: "number" },
+    ], "Threads and streams"));
+    else by("track-table-box").hidden = true;
+  }
+
   function start() {
+    listTracks();
+    if (!data.begin_ns) {
+      for (const part of ["timeline-tools", "legend", "bandwidth-figure", "tracks-figure", "timeline-keys"]) by(part).hidden = true;
+      return void (by("timeline-about").textContent = data.totals.calls ? "When these calls were made is not known: their clock was of another boot, and nobody has told its pace." : "There are no calls.");
+    }
     by("timeline-about").textContent = "How long each call took, as its thread saw it: of an asynchronous call that is the time it took to submit it. "
-      + (data.is_complete ? "Every call is shown." : "Of so many calls the slowest, and those that failed or have findings, are drawn one by one (at most some thousand); all others as the share of time that was spent in calls, in steps of " + time(width) + ".")
+      + (data.is_complete ? "Every call is shown." : "Of so many calls the slowest, and those that failed or have findings, are drawn one by one (at most some thousand); all others as the share of time that was spent in calls (its root, so that little can be seen too), in steps of " + time(width) + ".")
       + (data.totals.untimed ? " The time of " + many(data.totals.untimed, "call") + " is not known: not shown here." : "");
     by("legend").append(...data.directions.map((name, at) => [name, at]).filter(([, at]) => tracks.some(track => track.direction === at))
       .map(([name, at]) => el("span", {}, el("i", { class: "swatch d" + at }), name)),
@@ -693,20 +727,9 @@ const chart = (() => {
     canvases.forEach(listen);
     new ResizeObserver(redraw).observe(canvases[1]);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-    const box = by("track-table");
-    if (lanes.length) box.append(table(lanes, [
-      { title: "Track", value: row => row.name },
-      { title: "Program", value: row => row.process === null ? "" : processName(row.process), is: "wrap" },
-      { title: "Calls", value: row => row.calls, show: row => number(row.calls), is: "number" },
-      { title: "Bytes", value: row => row.bytes, show: row => bytes(row.bytes), is: "number" },
-      { title: "Time in calls", value: row => row.busy_ns, show: row => time(row.busy_ns), is: "number" },
-      { title: "Failed", value: row => row.errors, show: row => failed(row.errors), is: "number" },
-      { title: "With findings", value: row => row.findings, show: row => number(row.findings), is: "number" },
-    ], "Threads and streams"));
-    else by("track-table-box").hidden = true;
     draw();
   }
-  return { start, show, draw, tracks };
+  return { start, show, redraw: () => data.begin_ns && draw(), tracks };
 })();
 
 // ---- Sizes and durations ----
@@ -717,7 +740,7 @@ function bars(box, entries, label) {
   if (!entries.length) return box.append(nothing("There is nothing to show."));
   const [W, H, left, base, top] = [640, 220, 46, 190, 14];
   const most = Math.max(...entries.map(entry => entry.count));
-  const height = count => count ? (base - top) * (0.06 + 0.94 * Math.log10(count) / Math.max(Math.log10(most), 0.3)) : 0;
+  const height = count => count ? (base - top) * (most > 1 ? 0.08 + 0.92 * Math.log10(count) / Math.log10(most) : 0.5) : 0;
   const each = Math.min((W - left) / entries.length, 60);
   const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": label });
   for (let power = 0; 10 ** power <= Math.max(most, 1); power++) {
@@ -798,7 +821,7 @@ function functionTable() {
 
 function slowestTable() {
   const { calls } = data;
-  if (!data.slowest.length) return by("slowest-table").append(nothing("How long calls took is not known."));
+  if (!data.slowest.length) return by("slowest-table").append(nothing(data.totals.calls ? "How long calls took is not known." : "There are no calls."));
   by("slowest-table").append(table(data.slowest, [
     { title: "Took", value: at => calls.duration[at], show: at => time(calls.duration[at]), is: "number" },
     { title: "Function", value: at => data.functions[calls.function[at]].name, show: at => el("code", {}, data.functions[calls.function[at]].name) },
@@ -843,8 +866,8 @@ let closed = [];
 addEventListener("beforeprint", () => {
   closed = [...document.querySelectorAll("details:not([open])")].filter(of => of.closest("#findings"));
   closed.forEach(of => of.open = true);
-  chart.draw();
+  chart.redraw();
 });
-addEventListener("afterprint", () => { closed.forEach(of => of.open = false); chart.draw(); });
+addEventListener("afterprint", () => { closed.forEach(of => of.open = false); chart.redraw(); });
 document.documentElement.dataset.ready = "yes";
 })();

@@ -140,39 +140,46 @@ fn losses(processes: &[&Process], survey: &Survey) -> Vec<Loss> {
     let mut losses = Vec::new();
     for process in processes {
         let of = format!("{}, process {}", file_name(&process.origin.executable), process.origin.pid);
-        let mut add = |count: u64, one: &str, more: &str, remedy: &str| {
+        let has = |setting: &str| process.origin.settings.lines().any(|line| line == setting);
+        let mut add = |count: u64, [one, more]: [&str; 2], remedy: &str| {
             if count > 0 {
-                let what = format!("{count} {}.", if count == 1 { one } else { more });
-                losses.push(Loss { what, remedy: remedy.into(), of: of.clone() });
+                let what = if count == 1 { one } else { more }.into();
+                losses.push(Loss { count, what, remedy: remedy.into(), of: of.clone() });
             }
         };
         add(
             process.not_recorded,
-            "call was made and not recorded",
-            "calls were made and not recorded",
-            "There was no room for them. A larger ACLSHIM_RING_SIZE, or ACLSHIM_RECORD=lossless, keeps them.",
+            ["call was made and not recorded.", "calls were made and not recorded."],
+            if has("ACLSHIM_RECORD=lossless") {
+                "There was no room for them, and waiting did not help. A larger ACLSHIM_RING_SIZE keeps more of them."
+            } else {
+                "There was no room for them. A larger ACLSHIM_RING_SIZE, or ACLSHIM_RECORD=lossless, keeps them."
+            },
         );
         add(
             process.overwritten(),
-            "slot of records was overwritten by newer ones",
-            "slots of records were overwritten by newer ones",
-            "Only the newest calls are here, as ACLSHIM_RECORD=flight asks for. A larger ACLSHIM_RING_SIZE keeps more of them.",
+            ["slot of records was overwritten by newer ones.", "slots of records were overwritten by newer ones."],
+            if has("ACLSHIM_RECORD=flight") {
+                "Only the newest calls are here, as ACLSHIM_RECORD=flight asks for. A larger ACLSHIM_RING_SIZE keeps more \
+                 of them."
+            } else {
+                "They could not be written in time. A larger ACLSHIM_RING_SIZE keeps them."
+            },
         );
         add(
             process.evicted,
-            "call was removed with old files",
-            "calls were removed with old files",
+            ["call was removed with old files.", "calls were removed with old files."],
             "The directory had reached ACLSHIM_BUDGET. A larger one keeps them.",
         );
         add(
             process.write_failures,
-            "write to the directory failed",
-            "writes to the directory failed",
+            ["write to the directory failed.", "writes to the directory failed."],
             "Look for write_failed in the log (*.jsonl): it says why.",
         );
     }
     for (file, why) in &survey.troubles {
         losses.push(Loss {
+            count: 0,
             what: format!("{} could not be read to its end.", file_name(file)),
             remedy: format!("{why}."),
             of: lossy(file),

@@ -188,14 +188,15 @@ impl Timeline {
         }
         self.put(track, first, begun);
         let step = (last - first + 1).div_ceil(PIECES);
-        let mut bytes_left = whole.bytes;
+        let mut given = 0;
         let mut at = first;
         while at <= last {
             let from = begin.max(at << self.shift);
             let to = end.min((at + step).checked_mul(1 << self.shift).unwrap_or(u64::MAX));
-            let share = u128::from(whole.bytes) * u128::from(to - from) / u128::from((end - begin).max(1));
-            let bytes = if at + step > last { bytes_left } else { share as u64 };
-            bytes_left -= bytes.min(bytes_left);
+            // All up to here, so that nothing is left over at the end.
+            let until = u128::from(whole.bytes) * u128::from(to - begin) / u128::from((end - begin).max(1));
+            let bytes = until as u64 - given;
+            given = until as u64;
             self.put(track, at, &Bin { busy_ns: to - from, bytes, ..Bin::default() });
             at += step;
         }
@@ -299,6 +300,9 @@ mod tests {
             assert!(track.bins.len() as u64 <= PIECES + 1 && track.bins.len() > 2, "{}", track.bins.len());
             let end = (1u64 << 30).saturating_add(duration);
             assert_eq!((sum(track).calls, sum(track).bytes, sum(track).busy_ns), (1, 1_000_003, end - (1 << 30)));
+            let mut rates = track.bins().map(|(_, bin)| bin.bytes as f64 / bin.busy_ns as f64);
+            let rate = 1_000_003.0 / (end - (1 << 30)) as f64;
+            assert!(rates.all(|of| (of / rate - 1.0).abs() < 0.01), "evenly");
         }
     }
 
