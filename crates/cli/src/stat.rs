@@ -127,8 +127,8 @@ struct SiteStat {
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let nothing = if arguments.json { Nothing::IsFine } else { Nothing::IsAnError };
     let mut tally = Tally::default();
-    let mut survey = arguments.traces.watch(nothing, &mut tally)?;
-    let stat = Stat::new(&mut survey, &tally, arguments.top);
+    let survey = arguments.traces.watch(nothing, &mut tally)?;
+    let stat = Stat::new(&survey, &tally, arguments.top);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&stat)?);
     } else {
@@ -138,13 +138,13 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 /// An address in a process as people read it.
-pub fn site(survey: &mut Survey, process: usize, address: u64) -> String {
+pub fn site(survey: &Survey, process: usize, address: u64) -> String {
     let site = survey.process(process).and_then(|process| process.site(address));
     site.map_or_else(|| format!("{address:#x}"), |site| site.to_string())
 }
 
 impl Stat {
-    fn new(survey: &mut Survey, tally: &Tally, top: usize) -> Self {
+    fn new(survey: &Survey, tally: &Tally, top: usize) -> Self {
         let mut stat = Self::default();
         survey.processes().for_each(|process| stat.add(process));
         for function in stat.functions.values_mut() {

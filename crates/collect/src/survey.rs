@@ -59,8 +59,8 @@ impl Survey {
     }
 
     /// The process with that number.
-    pub fn process(&mut self, number: usize) -> Option<&mut Process> {
-        self.processes.get_mut(number)
+    pub fn process(&self, number: usize) -> Option<&Process> {
+        self.processes.get(number)
     }
 
     /// Judges the last call of every thread, once everything has been read.
@@ -73,6 +73,15 @@ impl Survey {
         for process in &mut self.processes {
             for ring in process.rings() {
                 process.finish(ring, watch);
+            }
+        }
+    }
+
+    /// The same but for calls that have not ended: more is awaited.
+    pub fn pause<W: Watch + ?Sized>(&mut self, watch: &mut W) {
+        for process in &mut self.processes {
+            for ring in process.rings() {
+                process.settle(ring, watch);
             }
         }
     }

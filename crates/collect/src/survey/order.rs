@@ -6,7 +6,7 @@
 
 use super::{Survey, Trace, add_slots, learn};
 use crate::process::From;
-use crate::seen::{Lost, Seen, Watch, Whose};
+use crate::seen::{Lost, Seen, Watch};
 use aclshim_facts::Function;
 use aclshim_trace::record::Call;
 use aclshim_trace::segment::kind;
@@ -164,15 +164,13 @@ impl Survey {
     }
 
     fn hand_on<W: Watch + ?Sized>(&self, (process, ring): (usize, u32), item: Item, watch: &mut W) {
-        let origin = &self.processes[process].origin;
+        let process = &self.processes[process];
         match item {
             Item::Call { thread, function, call, rules } => {
-                let whose = Whose { origin, process, ring, thread };
-                watch.call(&Seen { whose, function, call: &call, rules });
+                watch.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules });
             }
             Item::Lost { thread, calls, from_ns, to_ns } => {
-                let whose = Whose { origin, process, ring, thread };
-                watch.lost(&Lost { whose, calls, from_ns, to_ns });
+                watch.lost(&Lost { whose: process.whose(ring, thread), calls, from_ns, to_ns });
             }
         }
     }
