@@ -95,7 +95,8 @@ def zooming(browser):
 
 def hovering(browser):
     """The tip over the slowest call, which is in view, tells of it."""
-    took = text(browser, "#slowest-table tbody tr td")
+    cells = browser.run("return [...document.querySelectorAll('#slowest-table tbody tr:first-child td')].map(of => of.innerText)")
+    took, function, size, direction = cells[:4]
     script = """
         const {calls, slowest} = JSON.parse(document.querySelector("#data").textContent);
         const {dataset: {from, to}, clientWidth: wide} = document.querySelector("#tracks");
@@ -108,7 +109,7 @@ def hovering(browser):
         browser.hover("#tracks", x, y)
         shown = text(browser, "#tip")
         if shown and took in shown:
-            for word in ["aclrt", "host to device", "returned 0", "thread ", "from "]:
+            for word in [function, size, direction, "returned 0", "thread ", "from "]:
                 want("the tip tells of the call", word in shown, shown)
             return
     want("a tip over the slowest call", False, took)

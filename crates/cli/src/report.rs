@@ -13,7 +13,6 @@ mod summing;
 mod timeline;
 
 use crate::traces::{Nothing, Traces};
-use aclshim_collect::modules::Modules;
 use aclshim_collect::seen::{Seen, Watch};
 use anyhow::{Context, Result};
 use gather::Gather;
@@ -44,13 +43,10 @@ impl Watch for Gather {
 /// Writes the page.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let mut gather = Gather::default();
-    let mut survey = arguments.traces.watch(Nothing::IsAnError, &mut gather)?;
+    let survey = arguments.traces.watch(Nothing::IsAnError, &mut gather)?;
     let sources = arguments.traces.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let count = survey.processes().count();
-    let modules: Vec<Modules> =
-        (0..count).filter_map(|at| survey.process(at).map(|process| process.judge.modules().clone())).collect();
     let mut name = |process: usize, address: u64| {
-        let site = modules.get(process).and_then(|modules| modules.site(address));
+        let site = survey.process(process).and_then(|process| process.site(address));
         site.map_or_else(|| format!("{address:#x}"), |site| site.to_string())
     };
     let model = summing::model(gather, &survey, sources, &mut name);
