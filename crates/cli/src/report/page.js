@@ -29,7 +29,7 @@ function scaled(value, steps) {
   let [unit, factor] = steps[0];
   for (const [name, from] of steps) if (value >= from) [unit, factor] = [name, from];
   const amount = value / factor;
-  return (amount >= 100 || amount === Math.round(amount) ? Math.round(amount) : amount.toPrecision(3)) + " " + unit;
+  return (amount >= 100 ? Math.round(amount) : Number(amount.toPrecision(3))) + " " + unit;
 }
 const BYTES = [["B", 1], ["KiB", 1024], ["MiB", 1024 ** 2], ["GiB", 1024 ** 3], ["TiB", 1024 ** 4], ["PiB", 1024 ** 5], ["EiB", 1024 ** 6]];
 const TIMES = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
@@ -66,7 +66,7 @@ function table(rows, columns, caption, sorted) {
   function fill(shown) {
     body.replaceChildren(...shown.map(row => el("tr", {}, columns.map(column => {
       const content = column.show ? column.show(row) : column.value(row);
-      return el("td", { class: column.is || "" }, content === null || content === undefined ? "" : content);
+      return el("td", { class: column.is || "", "data-title": column.title }, Array.isArray(content) ? el("span", {}, content) : content ?? "");
     }))));
   }
   function sort(at) {
@@ -223,7 +223,8 @@ function openLinked() {
   }
 }
 
-const ruleLinks = names => names.map((name, at) => [at ? ", " : "", rowOf(name) ? el("a", { href: "#" + name }, name) : name]);
+const ruleLinks = names => [...names.slice(0, 4).flatMap((name, at) => [at ? ", " : "", rowOf(name) ? el("a", { href: "#" + name }, name) : name]),
+  names.length > 4 ? " or another of " + (names.length - 4) : ""];
 function failures() {
   if (!data.failures.length) return by("failure-list").append(nothing(data.totals.calls ? "Every call that returned, returned 0." : "There are no calls."));
   by("failure-list").append(table(data.failures, [
@@ -231,7 +232,7 @@ function failures() {
     { title: "Function", value: row => row.function, show: row => el("code", {}, row.function) },
     { title: "Returned", value: row => row.code, show: row => el("code", {}, codeName(row.code)) },
     { title: "Meaning", value: row => (codes.get(row.code) || {}).meaning || "", show: row => (codes.get(row.code) || {}).meaning || "a code that this version does not know", is: "wrap" },
-    { title: "Why", show: row => row.rules.length ? [row.is_known ? "" : "perhaps ", ...ruleLinks(row.rules).flat()] : "not known", is: "wrap" },
+    { title: "Why", show: row => row.rules.length ? [row.is_known ? "" : "perhaps ", ...ruleLinks(row.rules)] : "not known", is: "wrap" },
     { title: "", show: row => showButton(row.call) },
   ], "Failed calls by function and code", 0));
 }
@@ -330,7 +331,7 @@ const chart = (() => {
   }
 
   function axis(pen, to, height, color) {
-    const step = niceStep(view.to - view.from, Math.max(2, to.plot / 120));
+    const step = niceStep(view.to - view.from, Math.max(2, to.plot / (to.left ? 120 : 80)));
     pen.fillStyle = color.quiet;
     pen.strokeStyle = color.line;
     pen.lineWidth = 1;
@@ -343,7 +344,7 @@ const chart = (() => {
       pen.stroke();
       const label = axisLabel(Math.round(at / step) * step, step);
       const half = pen.measureText(label).width / 2 + 2;
-      if (x - half >= to.left && x + half <= to.wide) pen.fillText(label, x, 9);
+      pen.fillText(label, Math.min(Math.max(x, to.left + half), to.wide - half), 9);
     }
     pen.textAlign = "left";
   }
@@ -395,20 +396,6 @@ const chart = (() => {
     // The scale ends at a round number.
     const rate = roundUp(most / each * 1e9);
     most = rate * each / 1e9;
-    pen.fillStyle = color.quiet;
-    if (most > 0) {
-      for (const part of [0.5, 1]) {
-        const y = Math.round(base - (base - top) * part) + 0.5;
-        pen.strokeStyle = color.line;
-        pen.beginPath(); pen.moveTo(to.left, y); pen.lineTo(to.wide, y); pen.stroke();
-        const label = scaled(rate * part, BYTES) + "/s";
-        pen.textAlign = to.left ? "right" : "left";
-        pen.fillText(label, to.left ? to.left - 8 : 2, to.left ? y : y - 8);
-      }
-    } else {
-      pen.fillText("No bytes were moved in this range.", to.left + 8, 70);
-    }
-    pen.textAlign = "left";
     const w = to.plot / count;
     for (let column = 0; column < count; column++) {
       let y = base;
@@ -425,7 +412,28 @@ const chart = (() => {
       });
       if (lines.length) drawn[0].push({ x0: to.left + column * w, x1: to.left + (column + 1) * w, y0: top, y1: base, lines: () => [when(view.from + column * each), ...lines] });
     }
+    scaleOf(pen, to, rate, top, base, color);
     canvas.dataset.marks = marks;
+  }
+
+  /// How much the height of the bandwidth means; where there is no room beside it, over the bars.
+  function scaleOf(pen, to, rate, top, base, color) {
+    if (!rate) {
+      pen.fillStyle = color.quiet;
+      return pen.fillText("No bytes were moved in this range.", to.left + 8, 70);
+    }
+    for (const part of [0.5, 1]) {
+      const y = Math.round(base - (base - top) * part) + 0.5;
+      pen.strokeStyle = color.line;
+      pen.beginPath(); pen.moveTo(to.left, y); pen.lineTo(to.wide, y); pen.stroke();
+      const label = scaled(rate * part, BYTES) + "/s";
+      const wide = pen.measureText(label).width;
+      const [x, middle] = to.left ? [to.left - 8 - wide, y] : [3, y + 9];
+      pen.fillStyle = color.card;
+      pen.fillRect(x - 3, middle - 8, wide + 6, 16);
+      pen.fillStyle = color.quiet;
+      pen.fillText(label, x, middle);
+    }
   }
 
   /// The position of the first entry that is not before `value`.
@@ -505,7 +513,11 @@ const chart = (() => {
     more.hidden = lanes.length <= FEW;
     more.textContent = showAll ? "Show the busiest only" : "Show all " + lanes.length + " threads and streams";
   }
-  const processName = at => { const row = data.processes[at]; return row ? row.rank && row.rank !== "0" ? "rank " + row.rank : row.name + "[" + row.pid + "]" : "process " + at; };
+  const ranked = new Set(data.processes.map(row => row.rank)).size === data.processes.length && !data.more_processes;
+  const processName = at => {
+    const row = data.processes[at];
+    return !row ? "process " + at : ranked && data.processes.length > 1 ? "rank " + row.rank : row.name + "[" + row.pid + "]";
+  };
 
   function drawTrack(pen, track, y, tall, to, color) {
     const [from, till] = [first2(track, view.from - track.longest), first2(track, view.to)];

@@ -45,6 +45,9 @@ pub fn model(mut gather: Gather, survey: &Survey, sources: Vec<String>, name: &m
     let rows: Vec<ProcessRow> =
         processes.iter().enumerate().map(|(at, process)| process_row(process, gather.spans.get(&at))).collect();
     rows.iter().for_each(|row| totals.add(&row.totals));
+    for rule in &rules {
+        totals.findings[rank(rule.severity)] += rule.count;
+    }
     let (sites, more_sites) = sites(&gather, &mut place);
     let width_ns = gather.timeline.width_ns();
     Model {
@@ -87,10 +90,13 @@ impl Totals {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.errors += other.errors;
         self.in_flight += other.in_flight;
-        for (sum, more) in self.findings.iter_mut().zip(other.findings) {
-            *sum += more;
-        }
     }
+}
+
+/// The position of a severity, the worst first.
+fn rank(severity: &str) -> usize {
+    let names = [Severity::Error, Severity::Violation, Severity::Perf].map(Severity::name);
+    names.iter().position(|name| *name == severity).unwrap_or(names.len())
 }
 
 fn lossy(path: &Path) -> String {
@@ -113,7 +119,7 @@ fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {
     }
     for total in process.judge.totals().values() {
         let worst = total.worst.unwrap_or(Severity::Portability);
-        totals.findings[3 - worst as usize] += total.found;
+        totals.findings[rank(worst.name())] += total.found;
     }
     ProcessRow {
         executable: lossy(&origin.executable),
@@ -452,9 +458,7 @@ fn rules(
             more_sites,
         });
     }
-    let rank =
-        |row: &RuleRow| ["error", "violation", "perf", "portability"].iter().position(|name| *name == row.severity);
-    rows.sort_by_key(|row| (rank(row), std::cmp::Reverse(row.count)));
+    rows.sort_by_key(|row| (rank(row.severity), std::cmp::Reverse(row.count)));
     rows
 }
 
