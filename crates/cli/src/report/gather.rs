@@ -108,10 +108,14 @@ fn duration_bucket(ns: u64) -> usize {
     (u64::from(power) * STEPS + step) as usize
 }
 
-/// Where the bucket of a duration begins, in nanoseconds.
-pub fn duration_from(bucket: usize) -> u64 {
-    let (power, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
-    ((u128::from(STEPS + step) << power) / u128::from(STEPS)) as u64
+/// Where the bucket of a duration begins, and where it ends, in nanoseconds.
+pub fn duration_span(bucket: usize) -> (u64, u64) {
+    let begin = |bucket: u64| {
+        let begin = (u128::from(STEPS + bucket % STEPS) << (bucket / STEPS)) / u128::from(STEPS);
+        u64::try_from(begin).unwrap_or(u64::MAX)
+    };
+    let from = begin(bucket as u64);
+    (from, begin(bucket as u64 + 1).max(from.saturating_add(1)))
 }
 
 impl Gather {
@@ -178,9 +182,9 @@ mod tests {
     fn a_bucket_begins_where_the_one_before_ends() {
         assert_eq!([0, 1, 2, 3, 4, u64::MAX].map(size_bucket), [0, 1, 2, 2, 3, 64]);
         for ns in [1, 2, 3, 4, 5, 7, 8, 9, 100, 1000, 123_456_789, u64::MAX] {
-            let bucket = duration_bucket(ns);
-            assert!(duration_from(bucket) <= ns, "{ns}");
-            assert!(bucket == 255 || duration_from(bucket + 1) > ns, "{ns}: {bucket}");
+            let (from, to) = duration_span(duration_bucket(ns));
+            assert!(from <= ns && (ns < to || to == u64::MAX), "{ns}: {from} to {to}");
+            assert!(to == u64::MAX || to - from <= from / 4 + 1, "{ns}: {from} to {to}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! From what was gathered to what the page shows.
 
-use super::gather::{Gather, SiteSums, duration_from};
+use super::gather::{Gather, SiteSums, duration_span};
 use super::happening::Direction;
 use super::kept::Kept;
 use super::model::*;
@@ -236,7 +236,10 @@ fn functions(processes: &[&Process], gather: &Gather) -> Vec<FunctionRow> {
                 sizes: filled(&shape.sizes).into_iter().map(|(bucket, count)| (bucket as u64, count)).collect(),
                 durations: filled(&shape.durations)
                     .into_iter()
-                    .map(|(bucket, count)| (duration_from(bucket), duration_from(bucket + 1), count))
+                    .map(|(bucket, count)| {
+                        let (from, to) = duration_span(bucket);
+                        (from, to, count)
+                    })
                     .collect(),
             }
         })
