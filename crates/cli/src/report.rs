@@ -1,8 +1,9 @@
 //! `aclshim report`: one page for the browser.
 //!
 //! Calls are gathered one by one ([`gather`]) into bins over time ([`timeline`]), some are kept as they are ([`kept`]);
-//! [`summing`] makes of it, and of what is known of the processes, what the page shows ([`model`]).
+//! [`summing`] and [`findings`] make of it, and of what is known of the processes, what the page shows ([`model`]).
 
+mod findings;
 mod gather;
 mod happening;
 mod kept;
@@ -13,10 +14,8 @@ mod summing;
 mod timeline;
 
 use crate::traces::{Nothing, Traces};
-use aclshim_collect::seen::{Seen, Watch};
 use anyhow::{Context, Result};
 use gather::Gather;
-use happening::Happening;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,12 +31,6 @@ pub struct Arguments {
     /// The page; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-}
-
-impl Watch for Gather {
-    fn call(&mut self, seen: &Seen<'_>) {
-        self.add(&Happening::new(seen));
-    }
 }
 
 /// Writes the page.

@@ -3,11 +3,14 @@
 use super::happening::Happening;
 use super::kept::Keeper;
 use super::timeline::Timeline;
+use aclshim_collect::seen::{Lost, Seen, Watch};
 use aclshim_facts::Function;
 use std::collections::BTreeMap;
 
 /// So many call sites are told apart.
 const SITES: usize = 65_536;
+/// So many times are kept in which calls were lost.
+const GAPS: usize = 2_000;
 /// Buckets for each power of two of a duration.
 const STEPS: u64 = 4;
 
@@ -39,6 +42,18 @@ pub struct SiteSums {
     pub functions: u32,
 }
 
+/// A time in which calls of a thread were not recorded.
+pub struct Gap {
+    /// The thread's track.
+    pub track: usize,
+    /// From when on, in nanoseconds since 1970.
+    pub from_ns: u64,
+    /// Until when.
+    pub to_ns: u64,
+    /// How many.
+    pub calls: u64,
+}
+
 /// Everything that is gathered.
 #[derive(Default)]
 pub struct Gather {
@@ -56,6 +71,8 @@ pub struct Gather {
     pub failures: Counted<(i32, Function), u64>,
     /// When the calls of each process began and ended.
     pub spans: BTreeMap<usize, (u64, u64)>,
+    /// Where calls are missing, as far as that is known.
+    pub gaps: Vec<Gap>,
     /// Calls whose time is not known.
     pub untimed: u64,
     /// All of them.
@@ -158,6 +175,21 @@ impl Gather {
         site.errors += u64::from(call.has_failed());
         site.findings += u64::from(call.rules != 0);
         site.functions |= 1 << call.function as u8;
+    }
+}
+
+impl Watch for Gather {
+    fn call(&mut self, seen: &Seen<'_>) {
+        self.add(&Happening::new(seen));
+    }
+
+    fn lost(&mut self, lost: &Lost<'_>) {
+        if let (Some(from_ns), Some(to_ns)) = (lost.from_ns, lost.to_ns)
+            && self.gaps.len() < GAPS
+        {
+            let track = self.timeline.thread(lost.whose.process, lost.whose.thread);
+            self.gaps.push(Gap { track, from_ns, to_ns: to_ns.max(from_ns), calls: lost.calls });
+        }
     }
 }
 

@@ -143,6 +143,21 @@ pub struct TimelineRows {
     pub origin_ns: i64,
     /// The tracks.
     pub tracks: Vec<TrackRow>,
+    /// Where calls are missing.
+    pub gaps: Vec<GapRow>,
+}
+
+/// A time in which calls of a thread were not recorded.
+#[derive(Serialize)]
+pub struct GapRow {
+    /// By position of the track.
+    pub track: usize,
+    /// From when on, counted from the first call.
+    pub from: i64,
+    /// Until when.
+    pub to: i64,
+    /// How many.
+    pub calls: u64,
 }
 
 /// A track of the timeline.

@@ -6,7 +6,15 @@ use anyhow::Result;
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// In one function: nothing of it can be reached from outside.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("words.js"),
+    include_str!("charts.js"),
+    include_str!("timeline.js"),
+    include_str!("page.js"),
+    "})();\n"
+);
 
 /// JSON that cannot end the element it stands in, whatever a program is called.
 fn embedded(model: &Model) -> Result<String> {

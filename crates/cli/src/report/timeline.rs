@@ -111,9 +111,14 @@ impl Timeline {
 
     /// The tracks of a call: its thread's, and its stream's if it has one.
     pub fn tracks_of(&mut self, call: &Happening) -> (usize, Option<usize>) {
-        let thread = self.track(Key::Thread(call.process, call.thread), 0);
+        let thread = self.thread(call.process, call.thread);
         let stream = call.stream.map(|stream| self.track(Key::Stream(call.process, stream), 1));
         (thread, stream)
+    }
+
+    /// The track of a thread.
+    pub fn thread(&mut self, process: usize, thread: u32) -> usize {
+        self.track(Key::Thread(process, thread), 0)
     }
 
     fn track(&mut self, key: Key, latest: usize) -> usize {
