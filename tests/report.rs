@@ -116,6 +116,8 @@ fn the_page_says_the_same_as_stat_and_findings() {
         assert_eq!(rule["count"], stat["findings"][rule["name"].as_str().unwrap()], "{rule}");
         let at_sites: u64 = rule["sites"].as_array().unwrap().iter().map(|site| site["count"].as_u64().unwrap()).sum();
         assert_eq!(Some(at_sites), rule["count"].as_u64(), "{rule}");
+        let place = rule["sites"][0]["place"].as_str().unwrap();
+        assert!(place.starts_with("work (host.c:") && place.contains("+0x"), "{place}");
         let example = &rule["sites"][0]["examples"][0];
         assert!(example["values"].as_str().unwrap().starts_with("aclrtMemcpy"), "{example}");
         assert!(example["outcome"].as_str().unwrap().starts_with("The vendor "), "{example}");

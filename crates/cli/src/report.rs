@@ -13,6 +13,7 @@ mod sha256;
 mod summing;
 mod timeline;
 
+use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
 use anyhow::{Context, Result};
 use gather::Gather;
@@ -38,9 +39,10 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let mut gather = Gather::default();
     let survey = arguments.traces.watch(Nothing::IsAnError, &mut gather)?;
     let sources = arguments.traces.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let mut name = |process: usize, address: u64| {
-        let site = survey.process(process).and_then(|process| process.site(address));
-        site.map_or_else(|| format!("{address:#x}"), |site| site.to_string())
+    let mut symbols = Symbols::default();
+    let mut name = |process: usize, address: u64| match survey.process(process) {
+        Some(process) => symbols.site(process, address),
+        None => format!("{address:#x}"),
     };
     let model = summing::model(gather, &survey, sources, &mut name);
     let page = page::page(&model)?;

@@ -6,6 +6,7 @@ use super::timeline::Timeline;
 use aclshim_collect::seen::{Lost, Seen, Watch};
 use aclshim_facts::Function;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// So many call sites are told apart.
 const SITES: usize = 65_536;
@@ -178,17 +179,24 @@ impl Gather {
     }
 }
 
+impl Gather {
+    /// Calls of a thread are missing.
+    fn gap(&mut self, process: usize, thread: u32, time_ns: Range<u64>, calls: u64) {
+        if self.gaps.len() < GAPS {
+            let track = self.timeline.thread(process, thread);
+            self.gaps.push(Gap { track, from_ns: time_ns.start, to_ns: time_ns.end.max(time_ns.start), calls });
+        }
+    }
+}
+
 impl Watch for Gather {
     fn call(&mut self, seen: &Seen<'_>) {
         self.add(&Happening::new(seen));
     }
 
     fn lost(&mut self, lost: &Lost<'_>) {
-        if let (Some(from_ns), Some(to_ns)) = (lost.from_ns, lost.to_ns)
-            && self.gaps.len() < GAPS
-        {
-            let track = self.timeline.thread(lost.whose.process, lost.whose.thread);
-            self.gaps.push(Gap { track, from_ns, to_ns: to_ns.max(from_ns), calls: lost.calls });
+        if let (Some(from_ns), Some(to_ns)) = (lost.from_ns, lost.to_ns) {
+            self.gap(lost.whose.process, lost.whose.thread, from_ns..to_ns, lost.calls);
         }
     }
 }
@@ -233,6 +241,17 @@ mod tests {
         assert_eq!((gather.untimed, gather.seen), (1, 4));
         let shape = &gather.shapes[&Function::aclrtMemcpy];
         assert_eq!((shape.sizes[7], shape.durations[13], shape.longest_ns), (3, 2, Some(10)));
+    }
+
+    #[test]
+    fn where_calls_are_missing_is_kept_on_the_track_of_their_thread() {
+        let mut gather = Gather::default();
+        gather.add(&Happening { thread: 5, stream: Some(1), ..copy(1) });
+        gather.add(&copy(2));
+        (0..5000).for_each(|at| gather.gap(0, 7, at..at + 3, 9));
+        let thread = gather.timeline.tracks_of(&copy(3)).0;
+        assert_eq!(gather.gaps.len(), GAPS);
+        assert!(gather.gaps.iter().all(|gap| gap.track == thread && gap.to_ns == gap.from_ns + 3 && gap.calls == 9));
     }
 
     #[test]

@@ -205,8 +205,8 @@ pub struct Bins {
 #[derive(Default, Serialize)]
 #[allow(missing_docs)] // as in `happening::Happening`
 pub struct Calls {
-    /// From the first call on.
-    pub time: Vec<Option<u64>>,
+    /// From the first outermost call on.
+    pub time: Vec<Option<i64>>,
     pub duration: Vec<Option<u64>>,
     pub function: Vec<usize>,
     pub direction: Vec<u8>,

@@ -291,7 +291,7 @@ fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize) ->
 }
 
 fn gap_row(gap: &Gap, begin: u64) -> GapRow {
-    let at = |time: u64| time as i64 - begin as i64;
+    let at = |time: u64| time.wrapping_sub(begin) as i64;
     GapRow { track: gap.track, from: at(gap.from_ns), to: at(gap.to_ns), calls: gap.calls }
 }
 
@@ -309,7 +309,7 @@ fn calls(
     let mut sets = BTreeMap::from([(0, 0)]);
     let mut places = BTreeMap::new();
     for Kept { call, thread, stream } in kept {
-        calls.time.push(call.time_ns.map(|time| time - begin));
+        calls.time.push(call.time_ns.map(|time| time.wrapping_sub(begin) as i64));
         calls.duration.push(call.duration_ns);
         calls.function.push(function(call.function));
         calls.direction.push(call.direction as u8);

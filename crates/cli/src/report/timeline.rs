@@ -197,7 +197,7 @@ impl Timeline {
         let mut at = first;
         while at <= last {
             let from = begin.max(at << self.shift);
-            let to = end.min((at + step).checked_mul(1 << self.shift).unwrap_or(u64::MAX));
+            let to = end.min((at + step).saturating_mul(1 << self.shift));
             // All up to here, so that nothing is left over at the end.
             let until = u128::from(whole.bytes) * u128::from(to - begin) / u128::from((end - begin).max(1));
             let bytes = until as u64 - given;
