@@ -75,7 +75,7 @@ struct Line<'a> {
 
 fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> Line<'a> {
     let told = &found.told;
-    let place = symbols.place(process, found.site);
+    let place = symbols.place(&process.origin, process.modules(), found.site);
     Line {
         rule: told.rule.id,
         severity: told.severity.name(),
@@ -129,7 +129,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         }
         Print::Text => {
             for (process, found) in all() {
-                let site = symbols.site(process, found.site);
+                let site = symbols.site(&process.origin, process.modules(), found.site);
                 let returned = match (found.is_refused, found.returned) {
                     (true, Some(code)) => format!("refused with {code}"),
                     (_, Some(code)) => format!("returned {code}"),
@@ -138,7 +138,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
                 println!("{}", found.told.message);
                 println!("    call from {site}, process {}, thread {}; {returned}", process.origin.pid, found.thread);
                 for frame in &found.told.frames {
-                    println!("    from {}", symbols.site(process, *frame));
+                    println!("    from {}", symbols.site(&process.origin, process.modules(), *frame));
                 }
                 println!();
             }

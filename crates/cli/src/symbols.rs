@@ -3,7 +3,8 @@
 //! Best effort, and never a failure: what cannot be named is `module+0x1234`. Each module is read once, when it is
 //! first asked for.
 
-use aclshim_collect::survey::Process;
+use aclshim_collect::modules::Modules;
+use aclshim_trace::origin::Origin;
 use addr2line::{Loader, demangle_auto};
 use object::read::{ReadCache, ReadRef};
 use object::{Object, ObjectSegment};
@@ -67,25 +68,23 @@ impl Symbols {
     }
 
     /// The place of an address of a process.
-    pub fn place(&mut self, process: &Process, address: u64) -> Option<Place> {
-        let modules = process.judge.known_modules();
+    pub fn place(&mut self, origin: &Origin, modules: &Modules, address: u64) -> Option<Place> {
         let (site, path) = (modules.site(address)?, modules.path(address)?);
-        self.is_as_it_was(process, path).then(|| self.find(path, site.offset))?
+        self.is_as_it_was(origin, path).then(|| self.find(path, site.offset))?
     }
 
     /// An address of a process in words, as [`Symbols::name`]; `0x1234` if it is in no module that is known.
-    pub fn site(&mut self, process: &Process, address: u64) -> String {
-        let modules = process.judge.known_modules();
+    pub fn site(&mut self, origin: &Origin, modules: &Modules, address: u64) -> String {
         match (modules.site(address), modules.path(address)) {
-            (Some(site), Some(path)) if self.is_as_it_was(process, path) => self.name(path, site.offset),
+            (Some(site), Some(path)) if self.is_as_it_was(origin, path) => self.name(path, site.offset),
             (Some(site), _) => site.to_string(),
             (None, _) => format!("{address:#x}"),
         }
     }
 
     /// A file that is younger than the process is not the one that it had.
-    fn is_as_it_was(&mut self, process: &Process, path: &Path) -> bool {
-        self.module(path).is_some_and(|module| module.changed_ns <= process.origin.born_ns)
+    fn is_as_it_was(&mut self, origin: &Origin, path: &Path) -> bool {
+        self.module(path).is_some_and(|module| module.changed_ns <= origin.born_ns)
     }
 
     fn module(&mut self, path: &Path) -> Option<&Module> {
