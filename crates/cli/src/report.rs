@@ -41,7 +41,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let sources = arguments.traces.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     let mut symbols = Symbols::default();
     let mut name = |process: usize, address: u64| match survey.process(process) {
-        Some(process) => symbols.site(process, address),
+        Some(process) => symbols.site(&process.origin, process.modules(), address),
         None => format!("{address:#x}"),
     };
     let model = summing::model(gather, &survey, sources, &mut name);

@@ -79,8 +79,8 @@ pub fn rules(
         }
         let mut sites: Vec<RuleSite> = by_place
             .into_iter()
-            .map(|((place, function, program), (count, found))| RuleSite {
-                place,
+            .map(|((from, function, program), (count, found))| RuleSite {
+                place: from,
                 function,
                 program,
                 count: count.filter(|count| *count > 0),
@@ -89,7 +89,8 @@ pub fn rules(
                     .take(EXAMPLES)
                     .map(|(process, found)| {
                         let call = positions.get(&(process, found.thread, found.number)).copied();
-                        example(found, processes[process].origin.pid, begin, call)
+                        let stack = found.told.frames.iter().map(|frame| place(process, *frame)).collect();
+                        example(found, processes[process].origin.pid, begin, call, stack)
                     })
                     .collect(),
             })
@@ -115,7 +116,7 @@ pub fn rules(
     rows
 }
 
-fn example(found: &Found, pid: u32, begin: u64, call: Option<usize>) -> Example {
+fn example(found: &Found, pid: u32, begin: u64, call: Option<usize>, stack: Vec<String>) -> Example {
     let told = &found.told;
     let (values, outcome) = split(&told.message, told.rule);
     let prefix = format!("{} {}: ", told.severity.name(), told.rule.id);
@@ -130,7 +131,7 @@ fn example(found: &Found, pid: u32, begin: u64, call: Option<usize>) -> Example 
         time: found.time_ns.map(|time| time.saturating_sub(begin)),
         returned: found.returned,
         is_refused: found.is_refused,
-        stack: told.stack.clone(),
+        stack,
         call,
     }
 }
