@@ -42,9 +42,14 @@ impl Traces {
         survey.progress = self.progress();
         for path in &self.paths {
             let before = survey.processes().count();
-            survey.watch(path, &ring_folders(), watch).map_err(|why| anyhow!("{}: {why}", path.display()))?;
-            if survey.processes().count() == before {
-                say_nothing_is_there(path, nothing)?;
+            let outcome = survey.watch(path, &ring_folders(), watch);
+            let is_new = survey.processes().count() > before;
+            match outcome {
+                // What stands before the damage was read.
+                Err(why) if is_new => survey.troubles.push((path.clone(), why)),
+                Err(why) => bail!("{}: {why}", path.display()),
+                Ok(()) if is_new => {}
+                Ok(()) => say_nothing_is_there(path, nothing)?,
             }
         }
         survey.finish(watch);

@@ -1,0 +1,205 @@
+//! What breaks a rule, and what failed, in the page's words.
+
+use super::gather::Gather;
+use super::kept::Kept;
+use super::model::{CodeRow, Example, FailureRow, RuleRow, RuleSite};
+use super::summing::{SITES, file_name, rank};
+use aclshim_collect::survey::{Found, Process};
+use aclshim_facts::code;
+use aclshim_facts::rule::{Rule, Severity};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many findings of each rule and call site are shown.
+const EXAMPLES: usize = 3;
+
+/// The values and the vendor's answer out of a finding's message, whose statement and fix stand elsewhere on the page.
+fn split<'a>(message: &'a str, rule: &Rule) -> (&'a str, &'a str) {
+    let fix = message.find(" Fix: ").unwrap_or(message.len());
+    // The first letter of the statement may be a capital there.
+    let Some(tail) = rule.statement.get(rule.statement.chars().next().map_or(0, char::len_utf8)..) else {
+        return (message, "");
+    };
+    let Some(at) = message[..fix].find(tail).filter(|at| *at > 0 && !tail.is_empty()) else {
+        return (message, "");
+    };
+    let begin = message[..at].char_indices().next_back().map_or(0, |(begin, _)| begin);
+    let values = message[..begin].trim_end().trim_end_matches('.');
+    let behind = &message[at + tail.len()..fix];
+    let source = rule.sources.first().map_or(String::new(), |source| format!(" [{source}]"));
+    let outcome = behind.strip_prefix(source.as_str()).unwrap_or(behind).trim_start_matches('.').trim();
+    (values, outcome)
+}
+
+type ByPlace<'a> = BTreeMap<(String, &'static str, String), (Option<u64>, Vec<(usize, &'a Found)>)>;
+
+/// The rules that are broken, the worst first.
+pub fn rules(
+    processes: &[&Process],
+    gather: &Gather,
+    kept: &[Kept],
+    begin: u64,
+    place: &mut dyn FnMut(usize, u64) -> String,
+) -> Vec<RuleRow> {
+    let positions: BTreeMap<(usize, u32, u64), usize> = kept
+        .iter()
+        .enumerate()
+        .map(|(at, kept)| ((kept.call.process, kept.call.thread, kept.call.number), at))
+        .collect();
+    let broken = gather.broken.all();
+    let mut names: BTreeMap<&str, (Severity, u64, u64)> = BTreeMap::new();
+    for (name, total) in processes.iter().flat_map(|process| process.judge.totals()) {
+        let worst = total.worst.unwrap_or(Severity::Portability);
+        let sum = names.entry(name).or_insert((worst, 0, 0));
+        *sum = (sum.0.max(worst), sum.1 + total.found, sum.2 + total.known);
+    }
+    let mut told: BTreeMap<String, Vec<(usize, &Found)>> = BTreeMap::new();
+    for (process, found) in
+        processes.iter().enumerate().flat_map(|(at, process)| process.findings.iter().map(move |found| (at, found)))
+    {
+        let name = match &found.told.on {
+            Some(on) => format!("{} on {on}", found.told.rule.id),
+            None => found.told.rule.id.to_owned(),
+        };
+        told.entry(name).or_default().push((process, found));
+    }
+    let mut rows: Vec<RuleRow> = Vec::new();
+    for (name, (severity, count, known)) in names {
+        let Some(rule) = Rule::by_id(name.split(' ').next().unwrap_or(name)) else { continue };
+        let mut by_place: ByPlace = BTreeMap::new();
+        let mut counted = BTreeSet::new();
+        for (process, found) in told.remove(name).unwrap_or_default() {
+            let program = file_name(&processes[process].origin.executable);
+            let at = by_place.entry((place(process, found.site), found.function.row().name, program)).or_default();
+            // What was counted is about the product at hand.
+            if found.told.on.is_none() && counted.insert((process, found.site)) {
+                let count = broken.get(&(process, rule.number, found.site)).copied().unwrap_or(0);
+                at.0 = Some(at.0.unwrap_or(0) + count);
+            }
+            at.1.push((process, found));
+        }
+        let mut sites: Vec<RuleSite> = by_place
+            .into_iter()
+            .map(|((from, function, program), (count, found))| RuleSite {
+                place: from,
+                function,
+                program,
+                count: count.filter(|count| *count > 0),
+                examples: found
+                    .into_iter()
+                    .take(EXAMPLES)
+                    .map(|(process, found)| {
+                        let call = positions.get(&(process, found.thread, found.number)).copied();
+                        let stack = found.told.frames.iter().map(|frame| place(process, *frame)).collect();
+                        example(found, processes[process].origin.pid, begin, call, stack)
+                    })
+                    .collect(),
+            })
+            .collect();
+        sites.sort_by_key(|site| std::cmp::Reverse(site.count));
+        let more_sites = sites.len().saturating_sub(SITES);
+        sites.truncate(SITES);
+        rows.push(RuleRow {
+            name: name.to_owned(),
+            severity: severity.name(),
+            count,
+            known,
+            statement: rule.statement,
+            fix: rule.fix,
+            sources: rule.sources.iter().map(ToString::to_string).collect(),
+            products: rule.scope.to_string(),
+            codes: rule.codes.iter().map(|(code, _)| *code).collect::<BTreeSet<_>>().into_iter().collect(),
+            sites,
+            more_sites,
+        });
+    }
+    rows.sort_by_key(|row| (rank(row.severity), std::cmp::Reverse(row.count)));
+    rows
+}
+
+fn example(found: &Found, pid: u32, begin: u64, call: Option<usize>, stack: Vec<String>) -> Example {
+    let told = &found.told;
+    let (values, outcome) = split(&told.message, told.rule);
+    let prefix = format!("{} {}: ", told.severity.name(), told.rule.id);
+    Example {
+        values: values.strip_prefix(&prefix).unwrap_or(values).to_owned(),
+        argument: told.argument,
+        outcome: outcome.to_owned(),
+        severity: told.severity.name(),
+        pid,
+        thread: found.thread,
+        number: found.number,
+        time: found.time_ns.map(|time| time.saturating_sub(begin)),
+        returned: found.returned,
+        is_refused: found.is_refused,
+        stack,
+        call,
+    }
+}
+
+/// What failed, by code and function.
+pub fn failures(gather: &Gather, kept: &[Kept]) -> Vec<FailureRow> {
+    let mut rows: Vec<FailureRow> = gather
+        .failures
+        .all()
+        .iter()
+        .map(|(&(code, function), count)| {
+            let is_one = |kept: &Kept| kept.call.code == Some(code) && kept.call.function == function;
+            let may_be: Vec<&Rule> = code::rules(code).filter(|rule| rule.functions.contains(&function)).collect();
+            let broken: u128 = kept.iter().filter(|kept| is_one(kept)).fold(0, |bits, kept| bits | kept.call.rules);
+            let known: Vec<&str> =
+                may_be.iter().filter(|rule| broken >> rule.number & 1 == 1).map(|rule| rule.id).collect();
+            FailureRow {
+                code,
+                function: function.row().name,
+                count: *count,
+                is_known: !known.is_empty(),
+                rules: if known.is_empty() { may_be.iter().map(|rule| rule.id).collect() } else { known },
+                call: kept.iter().position(is_one),
+            }
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    rows.truncate(500);
+    rows
+}
+
+/// All codes that the page shows, in words.
+pub fn codes(kept: &[Kept], rules: &[RuleRow], failures: &[FailureRow]) -> Vec<CodeRow> {
+    let returned = kept.iter().filter_map(|kept| kept.call.code).chain(failures.iter().map(|row| row.code));
+    let of_rules = rules.iter().flat_map(|rule| {
+        let returned = rule.sites.iter().flat_map(|site| site.examples.iter().filter_map(|example| example.returned));
+        rule.codes.iter().copied().chain(returned)
+    });
+    let all: BTreeSet<i32> = returned.chain(of_rules).filter(|code| *code != 0).collect();
+    all.into_iter().map(|code| CodeRow { code, name: code::name(code), meaning: code::meaning(code) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aclshim_facts::message::message;
+    use aclshim_facts::rule::{Arrays, Finding, Subject};
+    use aclshim_facts::rules::RULES;
+    use aclshim_facts::world::World;
+
+    #[test]
+    fn the_message_of_every_rule_is_split_into_values_and_outcome() {
+        for rule in RULES {
+            for severity in [Severity::Error, Severity::Violation, Severity::Portability] {
+                let function = rule.functions[0];
+                let (arrays, world) = (Arrays::default(), World::UNKNOWN);
+                let subject = Subject { function, call: function.call(&[7; 10]), arrays, world };
+                let finding = Finding { argument: 0, index: None, severity, code: 107_000, fail_index: None };
+                let text = message(rule, &subject, &finding);
+                let (values, outcome) = split(&text, rule);
+                let row = function.row();
+                assert!(values.starts_with(&format!("{severity} {}: {}(", rule.id, row.name)), "{values}\n{text}");
+                assert!(values.ends_with(&format!("): {}", row.arguments[0].name)), "{values}\n{text}");
+                assert!(outcome.starts_with("The vendor ") && outcome.ends_with('.'), "{outcome}\n{text}");
+                assert!(!outcome.contains("Fix:"), "{outcome}");
+            }
+        }
+        assert_eq!(split("something else", RULES[0]), ("something else", ""));
+        assert_eq!(split("", RULES[0]), ("", ""));
+    }
+}

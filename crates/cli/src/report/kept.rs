@@ -1,0 +1,152 @@
+//! The calls that the page shows one by one: all of a short trace; of a long one the slowest, and some of those that
+//! failed or break a rule.
+
+use super::happening::Happening;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A trace of so many calls is shown as it is.
+const ALL: usize = 20_000;
+/// So many of the slowest calls are kept.
+const SLOWEST: usize = 500;
+/// So many calls of each rule and of each code.
+const EACH: u32 = 100;
+/// So many calls that failed or break a rule, all in all.
+const STRIKING: usize = 5_000;
+
+/// A call, and the tracks that it is on.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The call.
+    pub call: Happening,
+    /// The track of its thread.
+    pub thread: usize,
+    /// The track of its stream.
+    pub stream: Option<usize>,
+}
+
+/// By duration; of two that took equally long the earlier one counts as slower.
+struct Slow(Kept, u64);
+
+impl Slow {
+    fn rank(&self) -> (u64, Reverse<u64>) {
+        (self.0.call.duration_ns.unwrap_or(0), Reverse(self.1))
+    }
+}
+
+impl Ord for Slow {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+impl PartialOrd for Slow {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Slow {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+impl Eq for Slow {}
+
+/// Keeps calls.
+#[derive(Default)]
+pub struct Keeper {
+    seen: u64,
+    all: Vec<Kept>,
+    slowest: BinaryHeap<Reverse<Slow>>,
+    striking: BTreeMap<u64, Kept>,
+    of_rule: BTreeMap<u32, u32>,
+    of_code: BTreeMap<i32, u32>,
+}
+
+impl Keeper {
+    /// One more call.
+    pub fn add(&mut self, call: &Happening, thread: usize, stream: Option<usize>) {
+        let number = self.seen;
+        self.seen += 1;
+        let kept = || Kept { call: call.clone(), thread, stream };
+        if self.seen <= ALL as u64 {
+            self.all.push(kept());
+        } else if !self.is_complete() {
+            self.all = Vec::new();
+        }
+        let is_slow = self.slowest.len() < SLOWEST
+            || self.slowest.peek().is_some_and(|Reverse(least)| call.duration_ns > least.0.call.duration_ns);
+        if is_slow && call.duration_ns.is_some() {
+            self.slowest.push(Reverse(Slow(kept(), number)));
+            if self.slowest.len() > SLOWEST {
+                self.slowest.pop();
+            }
+        }
+        if (call.rules != 0 || call.has_failed()) && self.striking.len() < STRIKING && self.is_new(call) {
+            self.striking.insert(number, kept());
+        }
+    }
+
+    /// Whether there are few calls yet that break one of its rules, or returned its code.
+    fn is_new(&mut self, call: &Happening) -> bool {
+        let mut is_new = false;
+        let mut count = |count: &mut u32| {
+            is_new |= *count < EACH;
+            *count = (*count + 1).min(EACH);
+        };
+        for rule in (0..128).filter(|rule| call.rules >> rule & 1 == 1) {
+            count(self.of_rule.entry(rule).or_default());
+        }
+        if let Some(code) = call.code.filter(|code| *code != 0)
+            && (self.of_code.len() < STRIKING || self.of_code.contains_key(&code))
+        {
+            count(self.of_code.entry(code).or_default());
+        }
+        is_new
+    }
+
+    /// Whether every call is kept.
+    pub fn is_complete(&self) -> bool {
+        self.seen <= ALL as u64
+    }
+
+    /// The kept calls in the order in which they came.
+    pub fn finish(self) -> Vec<Kept> {
+        if self.is_complete() {
+            return self.all;
+        }
+        let mut kept = self.striking;
+        kept.extend(self.slowest.into_iter().map(|Reverse(Slow(call, number))| (number, call)));
+        kept.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::happening::tests::copy;
+    use super::*;
+
+    #[test]
+    fn a_short_trace_is_kept_as_it_is() {
+        let mut keeper = Keeper::default();
+        (0..ALL as u64).for_each(|time| keeper.add(&copy(time), 0, None));
+        assert!(keeper.is_complete());
+        assert_eq!(keeper.finish().len(), ALL);
+    }
+
+    #[test]
+    fn of_a_long_trace_the_slowest_and_the_bad_are_kept() {
+        let mut keeper = Keeper::default();
+        for time in 0..100_000u64 {
+            let rules = if time % 10 == 0 { 1 << 5 } else { 0 };
+            let code = Some(if time % 1000 == 1 { 107_000 } else { 0 });
+            keeper.add(&Happening { duration_ns: Some(time), rules, code, ..copy(time) }, 0, None);
+        }
+        assert!(!keeper.is_complete() && keeper.all.is_empty());
+        let kept = keeper.finish();
+        let slow = kept.iter().filter(|kept| kept.call.duration_ns >= Some(100_000 - SLOWEST as u64)).count();
+        let breaking = kept.iter().filter(|kept| kept.call.rules != 0).count();
+        let failed = kept.iter().filter(|kept| kept.call.has_failed()).count();
+        assert_eq!((slow, breaking, failed), (SLOWEST, 100 + SLOWEST / 10, 100));
+        assert!(kept.is_sorted_by_key(|kept| kept.call.time_ns), "in their order, and each once");
+    }
+}

@@ -1,0 +1,347 @@
+//! What the page shows, as it is embedded in it. `page.js` reads these names.
+
+use serde::Serialize;
+
+/// Everything.
+#[derive(Default, Serialize)]
+pub struct Model {
+    /// The version of the command.
+    pub version: &'static str,
+    /// What was read, as it was named.
+    pub sources: Vec<String>,
+    /// When the first call began, in nanoseconds since 1970. As text: it does not fit into a number there.
+    pub begin_ns: Option<String>,
+    /// From then until the end of the last call.
+    pub span_ns: u64,
+    /// Sums over everything.
+    pub totals: Totals,
+    /// What is missing.
+    pub losses: Vec<Loss>,
+    /// Calls that were under way when the recording ends, and other things to know.
+    pub notes: Vec<String>,
+    /// The processes.
+    pub processes: Vec<ProcessRow>,
+    /// How many more there are than are listed.
+    pub more_processes: usize,
+    /// The functions that were called.
+    pub functions: Vec<FunctionRow>,
+    /// The names of the directions, which others refer to by position.
+    pub directions: Vec<&'static str>,
+    /// Calls over time.
+    pub timeline: TimelineRows,
+    /// Calls one by one.
+    pub calls: Calls,
+    /// Whether these are all.
+    pub is_complete: bool,
+    /// The slowest, by position in `calls`.
+    pub slowest: Vec<usize>,
+    /// The busiest call sites.
+    pub sites: Vec<SiteRow>,
+    /// How many more there are.
+    pub more_sites: usize,
+    /// What breaks a rule.
+    pub rules: Vec<RuleRow>,
+    /// What failed.
+    pub failures: Vec<FailureRow>,
+    /// The codes that were returned, in words.
+    pub codes: Vec<CodeRow>,
+}
+
+/// Sums.
+#[derive(Clone, Default, Serialize)]
+pub struct Totals {
+    /// Outermost calls.
+    pub calls: u64,
+    /// Calls inside another.
+    pub nested: u64,
+    /// Bytes of calls that returned 0.
+    pub bytes: u64,
+    /// Calls that returned something else.
+    pub errors: u64,
+    /// Calls that have not returned.
+    pub in_flight: u64,
+    /// Calls whose time is not known.
+    pub untimed: u64,
+    /// Findings by severity: error, violation, perf, portability.
+    pub findings: [u64; 4],
+}
+
+/// Something that is missing from what is shown.
+#[derive(Serialize)]
+pub struct Loss {
+    /// How many; 0 where that does not say anything.
+    pub count: u64,
+    /// What.
+    pub what: String,
+    /// Why, and what can be done.
+    pub remedy: String,
+    /// The process, or the file.
+    pub of: String,
+}
+
+/// A process.
+#[derive(Default, Serialize)]
+pub struct ProcessRow {
+    /// The program's path.
+    pub executable: String,
+    /// Its file name.
+    pub name: String,
+    /// The machine.
+    pub host: String,
+    /// Its id.
+    pub pid: u32,
+    /// The rank, or empty.
+    pub rank: String,
+    /// The product, or empty.
+    pub product: String,
+    /// The release of CANN, or empty.
+    pub cann: String,
+    /// Where it runs.
+    pub form: &'static str,
+    /// The real library.
+    pub library: String,
+    /// The settings in force.
+    pub settings: Vec<String>,
+    /// When its first call began and its last ended, in nanoseconds since 1970, as text.
+    pub span_ns: Option<[String; 2]>,
+    /// Its sums.
+    #[serde(flatten)]
+    pub totals: Totals,
+}
+
+/// A function.
+#[derive(Default, Serialize)]
+pub struct FunctionRow {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub summary: &'static str,
+    /// Outermost calls.
+    pub calls: u64,
+    /// Bytes of those that returned 0.
+    pub bytes: u64,
+    /// Calls that returned something else.
+    pub errors: u64,
+    /// Half of the calls took no longer.
+    pub p50_ns: Option<u64>,
+    /// 99 of 100 calls took no longer.
+    pub p99_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: Option<u64>,
+    /// Calls by size: the first size of a bucket (as a power of two), and how many.
+    pub sizes: Vec<(u64, u64)>,
+    /// Calls by duration: where a bucket begins, where it ends, and how many.
+    pub durations: Vec<(u64, u64, u64)>,
+}
+
+/// Calls over time.
+#[derive(Default, Serialize)]
+pub struct TimelineRows {
+    /// How wide a bin is.
+    pub width_ns: u64,
+    /// Where bin 0 begins, counted from the first call: before it, or there.
+    pub origin_ns: i64,
+    /// The tracks.
+    pub tracks: Vec<TrackRow>,
+    /// Where calls are missing.
+    pub gaps: Vec<GapRow>,
+}
+
+/// A time in which calls of a thread were not recorded.
+#[derive(Serialize)]
+pub struct GapRow {
+    /// By position of the track.
+    pub track: usize,
+    /// From when on, counted from the first call.
+    pub from: i64,
+    /// Until when.
+    pub to: i64,
+    /// How many.
+    pub calls: u64,
+}
+
+/// A track of the timeline.
+#[derive(Default, Serialize)]
+pub struct TrackRow {
+    /// `thread`, `stream` or `direction`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The process, by position; of a shared track none.
+    pub process: Option<usize>,
+    /// The direction, by position.
+    pub direction: Option<u8>,
+    /// Its calls.
+    pub calls: u64,
+    /// The bytes that they moved.
+    pub bytes: u64,
+    /// The time that they took.
+    pub busy_ns: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Those that break a rule.
+    pub findings: u64,
+    /// Its bins that are not empty.
+    pub bins: Bins,
+}
+
+/// Bins, column by column.
+#[derive(Default, Serialize)]
+#[allow(missing_docs)] // as in `timeline::Bin`
+pub struct Bins {
+    /// The distance from the bin before.
+    pub step: Vec<u64>,
+    pub calls: Vec<u64>,
+    pub busy: Vec<u64>,
+    pub bytes: Vec<u64>,
+    pub errors: Vec<u64>,
+    pub findings: Vec<u64>,
+    pub longest: Vec<u64>,
+    pub direction: Vec<u8>,
+    pub function: Vec<usize>,
+}
+
+/// Calls, column by column.
+#[derive(Default, Serialize)]
+#[allow(missing_docs)] // as in `happening::Happening`
+pub struct Calls {
+    /// From the first outermost call on.
+    pub time: Vec<Option<i64>>,
+    pub duration: Vec<Option<u64>>,
+    pub function: Vec<usize>,
+    pub direction: Vec<u8>,
+    pub bytes: Vec<u64>,
+    pub code: Vec<Option<i32>>,
+    /// By position in `rule_sets`.
+    pub rules: Vec<usize>,
+    /// By position in `places`.
+    pub site: Vec<usize>,
+    /// By position of the track.
+    pub thread: Vec<usize>,
+    pub stream: Vec<Option<usize>>,
+    pub number: Vec<u64>,
+    /// 1 nested, 2 refused, 4 injected.
+    pub flags: Vec<u8>,
+    /// The ids of the rules that calls break.
+    pub rule_sets: Vec<Vec<&'static str>>,
+    /// The names of call sites.
+    pub places: Vec<String>,
+}
+
+/// A call site.
+#[derive(Serialize)]
+pub struct SiteRow {
+    /// Where.
+    pub place: String,
+    /// The functions that are called there.
+    pub functions: Vec<&'static str>,
+    /// Calls.
+    pub calls: u64,
+    /// The bytes that they moved.
+    pub bytes: u64,
+    /// The time that they took.
+    pub busy_ns: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Those that break a rule.
+    pub findings: u64,
+}
+
+/// A rule that is broken.
+#[derive(Serialize)]
+pub struct RuleRow {
+    /// The rule; with the product where that is another one.
+    pub name: String,
+    /// How bad it is at worst.
+    pub severity: &'static str,
+    /// How often.
+    pub count: u64,
+    /// Of these, how many are known or muted.
+    pub known: u64,
+    /// What is demanded.
+    pub statement: &'static str,
+    /// What to do.
+    pub fix: &'static str,
+    /// Who says so.
+    pub sources: Vec<String>,
+    /// Where it holds.
+    pub products: String,
+    /// What the vendor returns for it.
+    pub codes: Vec<i32>,
+    /// Where it is broken.
+    pub sites: Vec<RuleSite>,
+    /// How many more call sites there are.
+    pub more_sites: usize,
+}
+
+/// A call site that breaks a rule.
+#[derive(Serialize)]
+pub struct RuleSite {
+    /// Where.
+    pub place: String,
+    /// The function that is called there.
+    pub function: &'static str,
+    /// The program.
+    pub program: String,
+    /// How often, if that was counted.
+    pub count: Option<u64>,
+    /// Some of the findings.
+    pub examples: Vec<Example>,
+}
+
+/// A finding.
+#[derive(Serialize)]
+pub struct Example {
+    /// The call with its values.
+    pub values: String,
+    /// The argument that is wrong.
+    pub argument: Option<&'static str>,
+    /// What the vendor does.
+    pub outcome: String,
+    /// How bad it is here.
+    pub severity: &'static str,
+    /// The process's id.
+    pub pid: u32,
+    /// The thread's id.
+    pub thread: u32,
+    /// The call's number on its thread.
+    pub number: u64,
+    /// When, from the first call on.
+    pub time: Option<u64>,
+    /// What it returned.
+    pub returned: Option<i32>,
+    /// Whether it was refused and not forwarded.
+    pub is_refused: bool,
+    /// Where that came from.
+    pub stack: Vec<String>,
+    /// The call, by position in `calls`, if it is there.
+    pub call: Option<usize>,
+}
+
+/// Calls of a function that failed with a code.
+#[derive(Serialize)]
+pub struct FailureRow {
+    /// The code.
+    pub code: i32,
+    /// The function.
+    pub function: &'static str,
+    /// How often.
+    pub count: u64,
+    /// The rules that the vendor returns this for, if one of them is broken by these calls; else all that it may be.
+    pub rules: Vec<&'static str>,
+    /// Whether they are known to be broken.
+    pub is_known: bool,
+    /// One of them, by position in `calls`.
+    pub call: Option<usize>,
+}
+
+/// A code.
+#[derive(Serialize)]
+pub struct CodeRow {
+    /// The number.
+    pub code: i32,
+    /// The vendor's name.
+    pub name: Option<&'static str>,
+    /// What it means.
+    pub meaning: Option<&'static str>,
+}

@@ -1,0 +1,371 @@
+//! From what was gathered to what the page shows.
+
+use super::findings::{codes, failures, rules};
+use super::gather::{Gap, Gather, SiteSums, duration_span};
+use super::happening::Direction;
+use super::kept::Kept;
+use super::model::*;
+use super::timeline::{Key, Track};
+use aclshim_collect::account::Sums;
+use aclshim_collect::survey::{Process, Survey};
+use aclshim_facts::rule::Severity;
+use aclshim_facts::rules::RULES;
+use aclshim_facts::{FUNCTIONS, Function};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// So many processes are listed.
+const PROCESSES: usize = 200;
+/// So many call sites, and so many of each rule.
+pub const SITES: usize = 100;
+/// So many of the slowest calls are listed.
+const SLOWEST: usize = 25;
+
+/// Names a call site: its process by number, and the address.
+pub type Name<'a> = dyn FnMut(usize, u64) -> String + 'a;
+
+/// Everything, in the page's words.
+pub fn model(mut gather: Gather, survey: &Survey, sources: Vec<String>, name: &mut Name) -> Model {
+    let processes: Vec<&Process> = survey.processes().collect();
+    let (begin, end) = gather.timeline.span.unwrap_or_default();
+    let is_complete = gather.keeper.is_complete();
+    let kept = std::mem::take(&mut gather.keeper).finish();
+    let functions = functions(&processes, &gather);
+    let position: BTreeMap<&str, usize> =
+        functions.iter().enumerate().map(|(at, row)| (row.name.as_str(), at)).collect();
+    let function = |function: Function| position.get(function.row().name).copied().unwrap_or(0);
+    let mut names = BTreeMap::new();
+    let mut place =
+        |process: usize, site: u64| names.entry((process, site)).or_insert_with(|| name(process, site)).clone();
+    let calls = calls(&kept, begin, &function, &mut place);
+    let rules = rules(&processes, &gather, &kept, begin, &mut place);
+    let failures = failures(&gather, &kept);
+    let mut totals = Totals { untimed: gather.untimed, ..Totals::default() };
+    let rows: Vec<ProcessRow> =
+        processes.iter().enumerate().map(|(at, process)| process_row(process, gather.spans.get(&at))).collect();
+    rows.iter().for_each(|row| totals.add(&row.totals));
+    for rule in &rules {
+        totals.findings[rank(rule.severity)] += rule.count;
+    }
+    let (sites, more_sites) = sites(&gather, &mut place);
+    let width_ns = gather.timeline.width_ns();
+    let gaps = gather.gaps.iter().map(|gap| gap_row(gap, begin)).collect();
+    Model {
+        version: env!("CARGO_PKG_VERSION"),
+        sources,
+        begin_ns: gather.timeline.span.map(|_| begin.to_string()),
+        span_ns: end - begin,
+        losses: losses(&processes, survey),
+        notes: notes(&processes),
+        more_processes: rows.len().saturating_sub(PROCESSES),
+        processes: rows.into_iter().take(PROCESSES).collect(),
+        directions: Direction::ALL.map(Direction::name).to_vec(),
+        timeline: TimelineRows {
+            width_ns,
+            origin_ns: -((begin % width_ns) as i64),
+            tracks: gather
+                .timeline
+                .finish()
+                .iter()
+                .map(|track| track_row(track, begin / width_ns, &function))
+                .collect(),
+            gaps,
+        },
+        slowest: slowest(&kept),
+        codes: codes(&kept, &rules, &failures),
+        totals,
+        functions,
+        calls,
+        is_complete,
+        sites,
+        more_sites,
+        rules,
+        failures,
+    }
+}
+
+impl Totals {
+    fn add(&mut self, other: &Totals) {
+        self.calls += other.calls;
+        self.nested += other.nested;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.errors += other.errors;
+        self.in_flight += other.in_flight;
+    }
+}
+
+/// The position of a severity, the worst first.
+pub fn rank(severity: &str) -> usize {
+    let names = [Severity::Error, Severity::Violation, Severity::Perf].map(Severity::name);
+    names.iter().position(|name| *name == severity).unwrap_or(names.len())
+}
+
+fn lossy(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// The last part of a path.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| lossy(path), |name| name.to_string_lossy().into_owned())
+}
+
+fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {
+    let origin = &process.origin;
+    let mut totals = Totals::default();
+    for (_, sums) in process.functions() {
+        totals.calls += sums.calls;
+        totals.nested += sums.nested;
+        totals.bytes = totals.bytes.saturating_add(sums.bytes);
+        totals.errors += sums.errors;
+        totals.in_flight += sums.in_flight;
+    }
+    for total in process.judge.totals().values() {
+        let worst = total.worst.unwrap_or(Severity::Portability);
+        totals.findings[rank(worst.name())] += total.found;
+    }
+    ProcessRow {
+        executable: lossy(&origin.executable),
+        name: file_name(&origin.executable),
+        host: origin.host.clone(),
+        pid: origin.pid,
+        rank: origin.rank.clone(),
+        product: origin.product.clone(),
+        cann: origin.cann.clone(),
+        form: match origin.form {
+            1 => "host (EP)",
+            2 => "device (RC)",
+            _ => "not known",
+        },
+        library: lossy(&origin.library),
+        settings: origin.settings.lines().map(str::to_owned).collect(),
+        span_ns: span.map(|(begin, end)| [begin.to_string(), end.to_string()]),
+        totals,
+    }
+}
+
+/// What is missing, process by process and file by file.
+fn losses(processes: &[&Process], survey: &Survey) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for process in processes {
+        let of = format!("{}, process {}", file_name(&process.origin.executable), process.origin.pid);
+        let has = |setting: &str| process.origin.settings.lines().any(|line| line == setting);
+        let mut add = |count: u64, [one, more]: [&str; 2], remedy: &str| {
+            if count > 0 {
+                let what = if count == 1 { one } else { more }.into();
+                losses.push(Loss { count, what, remedy: remedy.into(), of: of.clone() });
+            }
+        };
+        add(
+            process.not_recorded,
+            ["call was made and not recorded.", "calls were made and not recorded."],
+            if has("ACLSHIM_RECORD=lossless") {
+                "There was no room for them, and waiting did not help. A larger ACLSHIM_RING_SIZE keeps more of them."
+            } else {
+                "There was no room for them. A larger ACLSHIM_RING_SIZE, or ACLSHIM_RECORD=lossless, keeps them."
+            },
+        );
+        add(
+            process.overwritten(),
+            ["slot of records was overwritten by newer ones.", "slots of records were overwritten by newer ones."],
+            if has("ACLSHIM_RECORD=flight") {
+                "Only the newest calls are here, as ACLSHIM_RECORD=flight asks for. A larger ACLSHIM_RING_SIZE keeps more \
+                 of them."
+            } else {
+                "They could not be written in time. A larger ACLSHIM_RING_SIZE keeps them."
+            },
+        );
+        add(
+            process.evicted,
+            ["call was removed with old files.", "calls were removed with old files."],
+            "The directory had reached ACLSHIM_BUDGET. A larger one keeps them.",
+        );
+        add(
+            process.write_failures,
+            ["write to the directory failed.", "writes to the directory failed."],
+            "Look for write_failed in the log (*.jsonl): it says why.",
+        );
+    }
+    for (file, why) in &survey.troubles {
+        losses.push(Loss {
+            count: 0,
+            what: format!("{} could not be read to its end.", file_name(file)),
+            remedy: format!("{why}."),
+            of: lossy(file),
+        });
+    }
+    losses
+}
+
+/// What else somebody should know first.
+fn notes(processes: &[&Process]) -> Vec<String> {
+    let open = |process: &&&Process| process.functions().any(|(_, sums)| sums.in_flight > 0);
+    let said = processes.iter().filter(open).map(|process| {
+        let of = process.functions().filter(|(_, sums)| sums.in_flight > 0);
+        let calls: Vec<String> = of.map(|(name, sums)| format!("{} x {name}", sums.in_flight)).collect();
+        let origin = &process.origin;
+        format!(
+            "{}, process {}, had not returned from {} when the recording ends: it was killed or crashed there, or still runs.",
+            file_name(&origin.executable),
+            origin.pid,
+            calls.join(", ")
+        )
+    });
+    said.take(PROCESSES).collect()
+}
+
+fn functions(processes: &[&Process], gather: &Gather) -> Vec<FunctionRow> {
+    let mut sums: BTreeMap<&str, Sums> = BTreeMap::new();
+    for (name, of) in processes.iter().flat_map(|process| process.functions()) {
+        sums.entry(name).or_default().merge(of);
+    }
+    let called = sums.into_iter().filter(|(_, sums)| sums.calls + sums.nested > 0);
+    called
+        .map(|(name, sums)| {
+            let function = Function::by_name(name);
+            let shape = function.and_then(|function| gather.shapes.get(&function)).cloned().unwrap_or_default();
+            let filled = |counts: &[u64]| -> Vec<(usize, u64)> {
+                counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
+            };
+            FunctionRow {
+                name: name.to_owned(),
+                summary: function.map_or("", |function| function.row().summary),
+                calls: sums.calls,
+                bytes: sums.bytes,
+                errors: sums.errors,
+                p50_ns: sums.durations.percentile(50),
+                p99_ns: sums.durations.percentile(99),
+                max_ns: shape.longest_ns,
+                sizes: filled(&shape.sizes).into_iter().map(|(bucket, count)| (bucket as u64, count)).collect(),
+                durations: filled(&shape.durations)
+                    .into_iter()
+                    .map(|(bucket, count)| {
+                        let (from, to) = duration_span(bucket);
+                        (from, to, count)
+                    })
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize) -> TrackRow {
+    let (kind, process, name) = match track.key {
+        Key::Thread(process, 0) => ("thread", Some(process), "a thread whose id is not known".into()),
+        Key::Thread(process, thread) => ("thread", Some(process), format!("thread {thread}")),
+        Key::OtherThreads => ("thread", None, "all other threads".into()),
+        Key::Stream(process, 0) => ("stream", Some(process), "default stream".into()),
+        Key::Stream(process, stream) => ("stream", Some(process), format!("stream {stream:#x}")),
+        Key::OtherStreams => ("stream", None, "all other streams".into()),
+        Key::Direction(direction) => ("direction", None, direction.name().into()),
+    };
+    let mut bins = Bins::default();
+    let mut last = first;
+    for (at, bin) in track.bins() {
+        bins.step.push(at - last);
+        last = at;
+        bins.calls.push(bin.calls);
+        bins.busy.push(bin.busy_ns);
+        bins.bytes.push(bin.bytes);
+        bins.errors.push(bin.errors);
+        bins.findings.push(bin.findings);
+        bins.longest.push(bin.longest_ns);
+        bins.direction.push(bin.of.0);
+        bins.function.push(Function::ALL.get(usize::from(bin.of.1)).map_or(0, |of| function(*of)));
+    }
+    let total = &track.total;
+    TrackRow {
+        kind,
+        name,
+        process,
+        direction: match track.key {
+            Key::Direction(direction) => Some(direction as u8),
+            _ => None,
+        },
+        calls: total.calls,
+        bytes: total.bytes,
+        busy_ns: total.busy_ns,
+        errors: total.errors,
+        findings: total.findings,
+        bins,
+    }
+}
+
+fn gap_row(gap: &Gap, begin: u64) -> GapRow {
+    let at = |time: u64| time.wrapping_sub(begin) as i64;
+    GapRow { track: gap.track, from: at(gap.from_ns), to: at(gap.to_ns), calls: gap.calls }
+}
+
+fn ids(rules: u128) -> Vec<&'static str> {
+    RULES.iter().filter(|rule| rules >> rule.number & 1 == 1).map(|rule| rule.id).collect()
+}
+
+fn calls(
+    kept: &[Kept],
+    begin: u64,
+    function: &dyn Fn(Function) -> usize,
+    place: &mut dyn FnMut(usize, u64) -> String,
+) -> Calls {
+    let mut calls = Calls { rule_sets: vec![Vec::new()], ..Calls::default() };
+    let mut sets = BTreeMap::from([(0, 0)]);
+    let mut places = BTreeMap::new();
+    for Kept { call, thread, stream } in kept {
+        calls.time.push(call.time_ns.map(|time| time.wrapping_sub(begin) as i64));
+        calls.duration.push(call.duration_ns);
+        calls.function.push(function(call.function));
+        calls.direction.push(call.direction as u8);
+        calls.bytes.push(call.bytes);
+        calls.code.push(call.code);
+        calls.rules.push(*sets.entry(call.rules).or_insert_with(|| {
+            calls.rule_sets.push(ids(call.rules));
+            calls.rule_sets.len() - 1
+        }));
+        calls.site.push(*places.entry((call.process, call.site)).or_insert_with(|| {
+            calls.places.push(place(call.process, call.site));
+            calls.places.len() - 1
+        }));
+        calls.thread.push(*thread);
+        calls.stream.push(*stream);
+        calls.number.push(call.number);
+        let flags = [call.is_nested, call.is_refused, call.is_injected];
+        calls.flags.push(flags.iter().enumerate().map(|(bit, is)| u8::from(*is) << bit).sum());
+    }
+    calls
+}
+
+fn slowest(kept: &[Kept]) -> Vec<usize> {
+    let mut slowest: Vec<usize> =
+        (0..kept.len()).filter(|at| kept[*at].call.duration_ns.is_some() && !kept[*at].call.is_nested).collect();
+    slowest.sort_by_key(|at| std::cmp::Reverse(kept[*at].call.duration_ns));
+    slowest.truncate(SLOWEST);
+    slowest
+}
+
+/// The call sites with the most time in calls. Those of several processes that have the same name are one.
+fn sites(gather: &Gather, place: &mut dyn FnMut(usize, u64) -> String) -> (Vec<SiteRow>, usize) {
+    let mut busiest: Vec<_> = gather.sites.all().iter().collect();
+    busiest.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.busy_ns, sums.calls)));
+    // Names cost time: only those are asked for that may be shown.
+    let rest = busiest.split_off(busiest.len().min(SITES * 10));
+    let mut named: BTreeMap<String, SiteSums> = BTreeMap::new();
+    for ((process, site), sums) in busiest {
+        named.entry(place(*process, *site)).or_default().add(sums);
+    }
+    let mut named: Vec<_> = named.into_iter().collect();
+    named.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.busy_ns, sums.calls)));
+    let more = rest.len() + named.len().saturating_sub(SITES);
+    let row = |(place, sums): (String, SiteSums)| SiteRow {
+        place,
+        functions: FUNCTIONS
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| sums.functions >> number & 1 == 1)
+            .map(|(_, row)| row.name)
+            .collect(),
+        calls: sums.calls,
+        bytes: sums.bytes,
+        busy_ns: sums.busy_ns,
+        errors: sums.errors,
+        findings: sums.findings,
+    };
+    (named.into_iter().take(SITES).map(row).collect(), more)
+}
