@@ -241,25 +241,40 @@ impl Judge {
         }
     }
 
-    /// Whether there is nothing to tell of the call of one slot: the quick look that nearly every call gets. One whose
-    /// addresses are not aligned, at a call site that this was said of, is only counted.
+    /// Whether there is nothing to tell of the call of one slot: the quick look that nearly every call gets.
     pub fn is_plain(&mut self, function: Function, slot: &Words) -> bool {
+        self.plain(function, slot).is_some()
+    }
+
+    /// The rules that the call of one slot breaks, if there is nothing to tell of it. One whose addresses are not aligned,
+    /// at a call site that this was said of, is only counted.
+    pub fn plain(&mut self, function: Function, slot: &Words) -> Option<u128> {
         let head = Head(slot[0]);
         if head.layout() != Layout::Linear || !self.others.is_empty() {
-            return false;
+            return None;
         }
         let words = [slot[4], slot[6], slot[5], slot[6], head.kind().into(), slot[7]];
         let subject = self.of(function, function.call(&words));
         if is_plain(&subject) {
-            return true;
+            return Some(0);
         }
         let count = if is_sound(&subject) { self.seen.get_mut(&(ALIGN_64.number, None, slot[3])) } else { None };
-        let Some(count) = count else { return false };
-        *count += 1;
+        *count? += 1;
         if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
             total.found += 1;
         }
-        true
+        Some(1 << ALIGN_64.number)
+    }
+
+    /// The rules that one of the last calls of a ring was found to break, but for those that are off.
+    pub fn judged(&self, ring: u32, number: u64) -> u128 {
+        let held = self.held.get(&ring).and_then(|held| held.iter().find(|held| held.call.number == number));
+        let is_off = |rule: &&&Rule| self.policy.action(rule.number.into(), rule.severity) == Action::Off;
+        let off = || RULES.iter().filter(is_off).fold(0, |bits, rule| bits | 1u128 << rule.number);
+        match held.and_then(|held| held.judged) {
+            None | Some(0) => 0,
+            Some(bits) => bits & !off(),
+        }
     }
 
     /// Takes a call; the one before it on its ring is judged.

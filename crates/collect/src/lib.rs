@@ -15,7 +15,7 @@
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
 //! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
 //! | [`judge`], `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
-//! | [`account`], [`survey`] | what records add up to, and reading them back from a directory |
+//! | [`account`], [`survey`], `process`, [`seen`] | what records add up to, and reading them back from a directory call by call |
 
 pub mod account;
 pub mod adoption;
@@ -37,9 +37,11 @@ pub mod mute;
 pub mod names;
 pub mod outside;
 mod pen;
+mod process;
 pub mod schema;
 #[cfg(test)]
 mod scratch;
+pub mod seen;
 pub mod segment;
 mod shape;
 mod stderr;

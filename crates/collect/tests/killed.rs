@@ -98,7 +98,7 @@ fn what_was_written_and_overwritten_before_it_was_given_back_is_not_lost() {
     let (path, place) = ring_of(&folder, &out, Mode::Flight);
     let overwritten = |message: &str| {
         let mut survey = Survey::default();
-        survey.read(&out, &[folder.clone()]).unwrap();
+        survey.read(&out, std::slice::from_ref(&folder)).unwrap();
         let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
         let calls = process.account.total().calls;
         assert_eq!(calls + process.overwritten(), 150, "{message}: each call is there or is said to be lost");

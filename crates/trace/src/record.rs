@@ -276,6 +276,11 @@ pub fn decode(slots_from: &[Words], near: u64) -> Option<(Entry, usize)> {
     Some((entry, count))
 }
 
+/// The call in a slot of its own.
+pub fn one_slot(slot: &Words, number: u64) -> Call {
+    call(Head(slot[0]), number, std::slice::from_ref(slot))
+}
+
 fn call(head: Head, number: u64, slots: &[Words]) -> Call {
     let first = &slots[0];
     let end = End { duration: first[2] & 0xffff_ffff, code: (first[2] >> 32) as i32 };

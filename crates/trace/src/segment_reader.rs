@@ -5,7 +5,7 @@ use crate::segment::{
     word,
 };
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 
 /// What is wrong with a file.
 #[derive(Debug)]
@@ -180,6 +180,15 @@ impl<R: Read> SegmentReader<R> {
         }
         self.good += (HEAD + len) as u64;
         Ok(Some(Block { head: about, payload }))
+    }
+}
+
+impl<R: Read + Seek> SegmentReader<R> {
+    /// Goes on with the block that begins at byte `offset`.
+    pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        self.from.seek(SeekFrom::Start(offset))?;
+        (self.good, self.over) = (offset, false);
+        Ok(())
     }
 }
 

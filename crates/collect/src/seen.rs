@@ -1,0 +1,254 @@
+//! Recorded calls as they are handed to whoever reads traces.
+
+use crate::account;
+use aclshim_facts::Function;
+use aclshim_facts::abi::aclrtMemcpyKind;
+use aclshim_facts::call::{self, Form};
+use aclshim_trace::clock::Calibration;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::record::{Call, REFUSED, one_slot};
+use aclshim_trace::slot::{Head, Words};
+
+/// Where a call was made.
+#[derive(Clone, Copy)]
+pub struct Whose<'a> {
+    /// The process.
+    pub origin: &'a Origin,
+    /// Its number among those that were read.
+    pub process: usize,
+    /// The ring that it was recorded in.
+    pub ring: u32,
+    /// The thread, 0 if nobody knows.
+    pub thread: u32,
+}
+
+impl<'a> Whose<'a> {
+    fn clock(&self) -> Option<&'a Calibration> {
+        self.origin.calibration.as_ref()
+    }
+}
+
+/// A recorded call, with all that is known of it.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    /// Where it was made.
+    pub whose: Whose<'a>,
+    /// The function.
+    pub function: Function,
+    /// The record.
+    pub call: &'a Call,
+    /// The rules that it breaks, a bit each by their numbers.
+    pub rules: u128,
+}
+
+impl<'a> Seen<'a> {
+    /// When it began, in nanoseconds since 1970, if that can be told.
+    pub fn time_ns(&self) -> Option<u64> {
+        self.whose.clock().map(|clock| clock.at_ns(self.call.begin))
+    }
+
+    /// How long it took; `None` if it has not ended, or that cannot be told.
+    pub fn duration_ns(&self) -> Option<u64> {
+        Some(self.whose.clock()?.span_ns(self.call.end?.duration))
+    }
+
+    /// What it returned, if it did.
+    pub fn code(&self) -> Option<i32> {
+        self.call.end.map(|end| end.code)
+    }
+
+    /// How many bytes it asks to move or set.
+    pub fn bytes(&self) -> u64 {
+        account::bytes(self.function, self.call)
+    }
+
+    /// The arguments by role. Its pointers are those of another process.
+    pub fn decoded(&self) -> call::Call {
+        self.function.call(&self.call.arguments)
+    }
+
+    /// The kind of copy that was asked for; a fill or a batch has none.
+    pub fn kind(&self) -> Option<aclrtMemcpyKind> {
+        kind(&self.decoded().form)
+    }
+
+    /// Which way the bytes went, as far as the arguments tell.
+    pub fn direction(&self) -> Direction {
+        match self.kind() {
+            Some(kind) => Direction::of_kind(kind.0),
+            None => self.call.batch.as_ref().and_then(|batch| batch.direction).map_or(Direction::Unknown, of_places),
+        }
+    }
+
+    /// The stream of an asynchronous call; 0 is the default stream.
+    pub fn stream(&self) -> Option<u64> {
+        self.decoded().stream.map(|stream| stream as u64)
+    }
+
+    /// Whether it was refused by a rule, and not forwarded.
+    pub fn is_refused(&self) -> bool {
+        self.call.flags & REFUSED != 0
+    }
+}
+
+fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
+    match *form {
+        Form::Linear { kind, .. }
+        | Form::Pitched { kind, .. }
+        | Form::Indirect { kind, .. }
+        | Form::Described { kind, .. }
+        | Form::FromSymbol { kind, .. }
+        | Form::ToSymbol { kind, .. }
+        | Form::DescSize { kind, .. }
+        | Form::SetDesc { kind, .. } => Some(kind),
+        Form::Batch(_) | Form::Fill { .. } | Form::FillWords { .. } => None,
+    }
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the host to a device.
+    HostToDevice,
+    /// From a device to the host.
+    DeviceToHost,
+    /// Within a device or from one to another.
+    DeviceToDevice,
+    /// Within the host.
+    HostToHost,
+    /// The arguments do not tell: a fill, the kind DEFAULT, a batch that goes both ways.
+    Unknown,
+}
+
+impl Direction {
+    /// All of them.
+    pub const ALL: [Direction; 5] =
+        [Self::HostToDevice, Self::DeviceToHost, Self::DeviceToDevice, Self::HostToHost, Self::Unknown];
+
+    /// As others read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HostToDevice => "host to device",
+            Self::DeviceToHost => "device to host",
+            Self::DeviceToDevice => "device to device",
+            Self::HostToHost => "host to host",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// By the number of a kind of copy.
+    pub fn of_kind(kind: i32) -> Self {
+        match kind {
+            0 => Self::HostToHost,
+            1 | 5 => Self::HostToDevice,
+            2 => Self::DeviceToHost,
+            3 | 6 | 7 => Self::DeviceToDevice,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// By the types of the places that a batch goes to and comes from. Managed memory may be anywhere.
+fn of_places((dst, src): (u8, u8)) -> Direction {
+    let is_device = |place: u8| match place {
+        0 | 2 | 4 => Some(false),
+        1 => Some(true),
+        _ => None,
+    };
+    match (is_device(dst), is_device(src)) {
+        (Some(true), Some(true)) => Direction::DeviceToDevice,
+        (Some(true), Some(false)) => Direction::HostToDevice,
+        (Some(false), Some(true)) => Direction::DeviceToHost,
+        (Some(false), Some(false)) => Direction::HostToHost,
+        _ => Direction::Unknown,
+    }
+}
+
+/// A call of the common kind, still in its slot: outermost, ended with 0, and no rule but ALIGN-64 has anything to say.
+#[derive(Clone, Copy)]
+pub struct Plain<'a> {
+    /// Where it was made.
+    pub whose: Whose<'a>,
+    /// The function.
+    pub function: Function,
+    /// Its number on its ring.
+    pub number: u64,
+    /// The slot.
+    pub slot: &'a Words,
+    /// The rules that it breaks, a bit each by their numbers.
+    pub rules: u128,
+}
+
+impl Plain<'_> {
+    /// How many bytes it has moved.
+    pub fn bytes(&self) -> u64 {
+        self.slot[6]
+    }
+
+    /// How long it took, if that can be told.
+    pub fn duration_ns(&self) -> Option<u64> {
+        Some(self.whose.clock()?.span_ns(self.slot[2]))
+    }
+
+    /// When it began, in nanoseconds since 1970, if that can be told.
+    pub fn time_ns(&self) -> Option<u64> {
+        Some(self.whose.clock()?.at_ns(self.slot[1]))
+    }
+
+    /// The address behind the call.
+    pub fn site(&self) -> u64 {
+        self.slot[3]
+    }
+
+    /// The kind of copy.
+    pub fn kind(&self) -> u8 {
+        Head(self.slot[0]).kind()
+    }
+
+    /// The record, as of any other call.
+    pub fn call(&self) -> Call {
+        one_slot(self.slot, self.number)
+    }
+}
+
+/// Calls that were forwarded and not recorded.
+#[derive(Clone, Copy)]
+pub struct Lost<'a> {
+    /// Where they were made.
+    pub whose: Whose<'a>,
+    /// How many.
+    pub calls: u64,
+    /// When the first came, in nanoseconds since 1970, if that can be told.
+    pub from_ns: Option<u64>,
+    /// When there was room again.
+    pub to_ns: Option<u64>,
+}
+
+/// Who is shown the calls while traces are read: those of a ring in their order.
+pub trait Watch {
+    /// A call.
+    fn call(&mut self, seen: &Seen<'_>);
+
+    /// A call of the common kind: for whoever can do with less than the whole record.
+    fn plain(&mut self, plain: &Plain<'_>) {
+        let call = plain.call();
+        self.call(&Seen { whose: plain.whose, function: plain.function, call: &call, rules: plain.rules });
+    }
+
+    /// Calls are missing here.
+    fn lost(&mut self, _lost: &Lost<'_>) {}
+}
+
+impl<F: FnMut(&Seen<'_>)> Watch for F {
+    fn call(&mut self, seen: &Seen<'_>) {
+        self(seen);
+    }
+}
+
+/// Looks at nothing.
+pub struct Nobody;
+
+impl Watch for Nobody {
+    fn call(&mut self, _: &Seen<'_>) {}
+    fn plain(&mut self, _: &Plain<'_>) {}
+}

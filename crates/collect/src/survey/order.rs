@@ -1,0 +1,176 @@
+//! Reading everything in the order of time, over all threads and processes.
+//!
+//! First every file is read once, for what it tells of its process and for where the slots of each ring stand; then
+//! the rings are merged by the begin of their next calls, a block of each at a time. So it takes as much memory as there
+//! are rings, however long they are.
+
+use super::{Survey, Trace, add_slots, learn};
+use crate::process::From;
+use crate::seen::{Lost, Seen, Watch, Whose};
+use aclshim_facts::Function;
+use aclshim_trace::record::Call;
+use aclshim_trace::segment::kind;
+use aclshim_trace::segment_reader::SegmentReader;
+use aclshim_trace::slot::Words;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+/// Where slots of a ring stand.
+enum Piece {
+    /// In a block of a file, at this byte.
+    Block { file: usize, offset: u64 },
+    /// Here: they were in a ring.
+    Slots { first: u64, slots: Vec<Words> },
+}
+
+/// What is to be handed on, taken out of its block.
+#[allow(clippy::large_enum_variant)] // nearly all of them are calls
+enum Item {
+    Call { thread: u32, function: Function, call: Call, rules: u128 },
+    Lost { thread: u32, calls: u64, from_ns: Option<u64>, to_ns: Option<u64> },
+}
+
+/// A ring of a process, and what is left to read of it.
+#[derive(Default)]
+struct Lane {
+    pieces: VecDeque<Piece>,
+    ready: VecDeque<(u64, Item)>,
+    is_finished: bool,
+}
+
+/// Keeps what one block tells.
+struct Keep<'a>(&'a mut VecDeque<(u64, Item)>);
+
+impl Watch for Keep<'_> {
+    fn call(&mut self, seen: &Seen<'_>) {
+        let Seen { whose, function, call, rules } = *seen;
+        let item = Item::Call { thread: whose.thread, function, call: call.clone(), rules };
+        self.0.push_back((seen.time_ns().unwrap_or(0), item));
+    }
+
+    fn lost(&mut self, lost: &Lost<'_>) {
+        let Lost { whose, calls, from_ns, to_ns } = *lost;
+        self.0.push_back((from_ns.unwrap_or(0), Item::Lost { thread: whose.thread, calls, from_ns, to_ns }));
+    }
+}
+
+impl Survey {
+    /// Reads all of `paths` as [`Survey::watch`] does, and shows every call in the order in which they began, to the end.
+    pub fn in_order<W: Watch + ?Sized>(
+        &mut self,
+        paths: &[PathBuf],
+        ring_folders: &[PathBuf],
+        watch: &mut W,
+    ) -> Result<(), String> {
+        let mut lanes: BTreeMap<(usize, u32), Lane> = BTreeMap::new();
+        let mut files = Vec::new();
+        for path in paths {
+            let said = |why: String| format!("{}: {why}", path.display());
+            let sources = self.sources(path, ring_folders).map_err(said)?;
+            for trace in sources.traces {
+                match self.index(&trace, files.len(), &mut lanes) {
+                    Ok(file) => files.push(file),
+                    Err(why) if !path.is_dir() => return Err(said(why)),
+                    Err(why) => self.trouble(trace, why),
+                }
+            }
+            for snapshot in sources.rings {
+                self.meet(&snapshot);
+                let process = self.number(&snapshot.origin);
+                for (ring, first, slots) in snapshot.runs {
+                    lanes.entry((process, ring)).or_default().pieces.push_back(Piece::Slots { first, slots });
+                }
+            }
+        }
+        let mut heap = BinaryHeap::new();
+        for (key, lane) in &mut lanes {
+            heap.extend(self.refill(*key, lane, &mut files).map(|time| Reverse((time, *key))));
+        }
+        while let Some(Reverse((_, key))) = heap.pop() {
+            let Some(lane) = lanes.get_mut(&key) else { continue };
+            // As long as it is this one's turn.
+            let until = heap.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
+            while lane.ready.front().is_some_and(|(time, _)| *time <= until) {
+                if let Some((_, item)) = lane.ready.pop_front() {
+                    self.hand_on(key, item, watch);
+                }
+            }
+            heap.extend(self.refill(key, lane, &mut files).map(|time| Reverse((time, key))));
+        }
+        Ok(())
+    }
+
+    /// Learns all that a trace tells but for its calls, and notes where these stand.
+    fn index(
+        &mut self,
+        path: &std::path::Path,
+        file: usize,
+        lanes: &mut BTreeMap<(usize, u32), Lane>,
+    ) -> Result<SegmentReader<BufReader<File>>, String> {
+        let Trace { mut reader, process, moment } = self.open(path)?;
+        loop {
+            let offset = reader.good();
+            match reader.next_block() {
+                Ok(Some(block)) if block.head.kind == kind::SLOTS => {
+                    let piece = Piece::Block { file, offset };
+                    lanes.entry((process, block.head.ring)).or_default().pieces.push_back(piece);
+                    self.processes[process].block(&block.head);
+                }
+                Ok(Some(block)) => learn(&mut self.processes[process], &block, moment),
+                Ok(None) => return Ok(reader),
+                Err(stop) => {
+                    self.trouble(path.to_owned(), format!("{stop}; what stands before was read"));
+                    return Ok(reader);
+                }
+            }
+        }
+    }
+
+    /// Reads on in a ring until a call is ready; when that began.
+    fn refill(
+        &mut self,
+        (process, ring): (usize, u32),
+        lane: &mut Lane,
+        files: &mut [SegmentReader<BufReader<File>>],
+    ) -> Option<u64> {
+        while lane.ready.is_empty() {
+            let process = self.processes.get_mut(process)?;
+            let watch = &mut Keep(&mut lane.ready);
+            match lane.pieces.pop_front() {
+                Some(Piece::Slots { first, slots }) => process.add(ring, first, &slots, From::Ring, watch),
+                Some(Piece::Block { file, offset }) => {
+                    let reader = files.get_mut(file)?;
+                    // It was good a moment ago.
+                    if reader.go_to(offset).is_ok()
+                        && let Ok(Some(block)) = reader.next_block()
+                    {
+                        add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), watch);
+                    }
+                }
+                None if lane.is_finished => return None,
+                None => {
+                    process.finish(ring, watch);
+                    lane.is_finished = true;
+                }
+            }
+        }
+        lane.ready.front().map(|(time, _)| *time)
+    }
+
+    fn hand_on<W: Watch + ?Sized>(&self, (process, ring): (usize, u32), item: Item, watch: &mut W) {
+        let origin = &self.processes[process].origin;
+        match item {
+            Item::Call { thread, function, call, rules } => {
+                let whose = Whose { origin, process, ring, thread };
+                watch.call(&Seen { whose, function, call: &call, rules });
+            }
+            Item::Lost { thread, calls, from_ns, to_ns } => {
+                let whose = Whose { origin, process, ring, thread };
+                watch.lost(&Lost { whose, calls, from_ns, to_ns });
+            }
+        }
+    }
+}
