@@ -179,6 +179,11 @@ impl Judge {
         std::mem::take(&mut self.nonsense)
     }
 
+    /// The modules of the process, as far as they are known.
+    pub fn known_modules(&self) -> &Modules {
+        &self.modules
+    }
+
     /// The modules of the process, which call sites are named by.
     pub fn modules(&mut self) -> &mut Modules {
         &mut self.modules

@@ -201,7 +201,7 @@ impl Process {
         let Some(function) = function else { return false };
         let Some(rules) = self.judge.plain(function, slot) else { return false };
         self.account.take(ring, number, slot, self.origin.calibration.as_ref());
-        let whose = Whose { origin: &self.origin, process: self.number, ring, thread: lane.thread };
+        let whose = self.whose(ring, lane);
         watch.plain(&Plain { whose, function, number, slot, rules });
         true
     }
@@ -214,6 +214,8 @@ impl Process {
         self.account.add(ring, &entry, function, self.origin.calibration.as_ref());
         match entry {
             Entry::Thread { id, .. } => {
+                // Whoever had the ring before is gone.
+                lane.pending.iter_mut().for_each(|pending| pending.is_left = true);
                 self.finish_lane(ring, lane, watch);
                 lane.thread = id;
             }
@@ -234,7 +236,7 @@ impl Process {
             Entry::Lost { from, to, calls } => {
                 let clock = self.origin.calibration.as_ref();
                 let [from_ns, to_ns] = [from, to].map(|ticks| clock.map(|clock| clock.at_ns(ticks)));
-                let whose = Whose { origin: &self.origin, process: self.number, ring, thread: lane.thread };
+                let whose = self.whose(ring, lane);
                 watch.lost(&Lost { whose, calls, from_ns, to_ns });
             }
             Entry::Call(call) => {
@@ -292,10 +294,15 @@ impl Process {
         }
     }
 
+    fn whose(&self, ring: u32, lane: &Lane) -> Whose<'_> {
+        let modules = self.judge.known_modules();
+        Whose { origin: &self.origin, process: self.number, ring, thread: lane.thread, modules }
+    }
+
     fn hand_on<W: Watch + ?Sized>(&self, ring: u32, lane: &mut Lane, watch: &mut W) {
-        let Some(Pending { function, call, rules, .. }) = lane.pending.pop_front() else { return };
-        let whose = Whose { origin: &self.origin, process: self.number, ring, thread: lane.thread };
-        watch.call(&Seen { whose, function, call: &call, rules });
+        let Some(Pending { function, call, rules, is_left, .. }) = lane.pending.pop_front() else { return };
+        let is_left = is_left && call.end.is_none();
+        watch.call(&Seen { whose: self.whose(ring, lane), function, call: &call, rules, is_left });
     }
 
     fn finish_lane<W: Watch + ?Sized>(&mut self, ring: u32, lane: &mut Lane, watch: &mut W) {

@@ -1,6 +1,7 @@
 //! Recorded calls as they are handed to whoever reads traces.
 
 use crate::account;
+use crate::modules::Modules;
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::call::{self, Form};
@@ -20,6 +21,8 @@ pub struct Whose<'a> {
     pub ring: u32,
     /// The thread, 0 if nobody knows.
     pub thread: u32,
+    /// The modules that call sites lie in, as far as they are known by now.
+    pub modules: &'a Modules,
 }
 
 impl<'a> Whose<'a> {
@@ -39,6 +42,8 @@ pub struct Seen<'a> {
     pub call: &'a Call,
     /// The rules that it breaks, a bit each by their numbers.
     pub rules: u128,
+    /// Whether it has no end and never will: an exception or a jump passed through it.
+    pub is_left: bool,
 }
 
 impl<'a> Seen<'a> {
@@ -232,7 +237,8 @@ pub trait Watch {
     /// A call of the common kind: for whoever can do with less than the whole record.
     fn plain(&mut self, plain: &Plain<'_>) {
         let call = plain.call();
-        self.call(&Seen { whose: plain.whose, function: plain.function, call: &call, rules: plain.rules });
+        let Plain { whose, function, rules, .. } = *plain;
+        self.call(&Seen { whose, function, call: &call, rules, is_left: false });
     }
 
     /// Calls are missing here.
