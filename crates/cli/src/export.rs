@@ -14,12 +14,19 @@ mod texts;
 mod timeline;
 
 use crate::stat::Traces;
-use anyhow::Result;
+use aclshim_collect::survey::{Process, Survey};
+use aclshim_facts::settings::RING_DIR;
+use anyhow::{Error, Result, anyhow, bail};
+use chrome::Chrome;
 use clap::ValueEnum;
 use output::Output;
+use parquet::{Existing, Parquet};
+use perfetto::Perfetto;
 use row::Row;
+use rows::Rows;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use text::{Csv, Jsonl};
 use texts::Texts;
 
 /// What `aclshim export` is told.
@@ -34,14 +41,17 @@ pub struct Arguments {
     #[command(flatten)]
     traces: Traces,
     /// What to write
-    #[arg(long, value_enum)]
-    format: Format,
+    #[arg(long, value_enum, required = true)]
+    format: Option<Format>,
     /// Where to: a file (`-` is standard output); for parquet a folder
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "OUT", required = true)]
+    output: Option<PathBuf>,
     /// Add to folders of parquet files that have some
     #[arg(long)]
     append: bool,
+    /// Say which columns there are, and what they mean
+    #[arg(long, exclusive = true)]
+    columns: bool,
 }
 
 /// What can be written.
@@ -65,4 +75,72 @@ trait Sink {
     fn row(&mut self, row: &Row, texts: &Texts) -> Result<()>;
     /// There are no more.
     fn finish(self: Box<Self>, texts: &Texts) -> Result<()>;
+}
+
+impl Format {
+    fn sink(self, out: &Path, existing: Existing) -> Result<Box<dyn Sink>> {
+        let file = || Output::create(out);
+        Ok(match self {
+            Format::Perfetto => Box::new(Perfetto::new(file()?)),
+            Format::Chrome => Box::new(Chrome::new(file()?)),
+            Format::Csv => Box::new(Csv::new(file()?)?),
+            Format::Jsonl => Box::new(Jsonl::new(file()?)),
+            Format::Parquet => Box::new(Parquet::new(out, existing)?),
+        })
+    }
+
+    fn is_timeline(self) -> bool {
+        matches!(self, Format::Perfetto | Format::Chrome)
+    }
+}
+
+/// Writes the export, and says what it lacks.
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    let (Some(format), Some(out)) = (arguments.format, &arguments.output) else {
+        print!("{}", row::table());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let existing = if arguments.append { Existing::Append } else { Existing::Refuse };
+    let mut rows = Rows::new(format.sink(out, existing)?);
+    let survey = read(&arguments.traces.paths, format, &mut rows)?;
+    for (file, why) in &survey.troubles {
+        eprintln!("aclshim: {}: {why}", file.display());
+    }
+    let sum = |of: fn(&Process) -> u64| survey.processes().map(of).sum::<u64>();
+    for (count, what) in [
+        (sum(|process| process.not_recorded), "calls were not recorded, and are not in the export"),
+        (sum(Process::overwritten), "slots of records were overwritten, and are not in the export"),
+        (sum(|process| process.evicted), "calls were removed to stay within ACLSHIM_BUDGET, and are not in the export"),
+        (if format.is_timeline() { rows.timeless } else { 0 }, "calls have no known time, and are not in the export"),
+    ] {
+        if count > 0 {
+            eprintln!("aclshim: {count} {what}");
+        }
+    }
+    rows.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(paths: &[PathBuf], format: Format, rows: &mut Rows) -> Result<Survey> {
+    let folders: Vec<PathBuf> =
+        std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect();
+    let mut survey = Survey::default();
+    if let Format::Parquet = format {
+        // A table has no order, and this way is the faster.
+        for path in paths {
+            survey.watch(path, &folders, rows).map_err(|why| anyhow!("{}: {why}", path.display()))?;
+        }
+        survey.finish(rows);
+    } else {
+        survey.in_order(paths, &folders, rows).map_err(Error::msg)?;
+    }
+    if survey.processes().next().is_none() {
+        let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        bail!(
+            "{}: no process has recorded a call here. Was the program started with LD_PRELOAD=libaclshim.so and \
+             ACLSHIM_DIR={0}, and did it copy anything?",
+            paths.join(", ")
+        );
+    }
+    Ok(survey)
 }

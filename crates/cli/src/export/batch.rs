@@ -24,7 +24,7 @@ fn data_type(get: Get) -> DataType {
     match get {
         Get::Text(_) => DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into()),
         Get::Size(_) | Get::Address(_) => DataType::UInt64,
-        Get::Time(_) => DataType::Int64,
+        Get::Long(_) => DataType::Int64,
         Get::Id(_) => DataType::UInt32,
         Get::Int(_) => DataType::Int32,
         Get::Flag(_) => DataType::Boolean,
@@ -47,7 +47,7 @@ fn array(get: Get, rows: &[Row], texts: &Texts) -> Result<ArrayRef> {
     Ok(match get {
         Get::Text(get) => Arc::new(dictionary(rows.iter().map(get), texts)?),
         Get::Size(get) | Get::Address(get) => Arc::new(rows.iter().map(get).collect::<UInt64Array>()),
-        Get::Time(get) => Arc::new(rows.iter().map(get).collect::<Int64Array>()),
+        Get::Long(get) => Arc::new(rows.iter().map(get).collect::<Int64Array>()),
         Get::Id(get) => Arc::new(rows.iter().map(get).collect::<UInt32Array>()),
         Get::Int(get) => Arc::new(rows.iter().map(get).collect::<Int32Array>()),
         Get::Flag(get) => Arc::new(rows.iter().map(|row| Some(get(row))).collect::<BooleanArray>()),

@@ -75,7 +75,7 @@ impl Sink for Chrome {
             arguments(to, row, texts)
         };
         let Some(given) = timeline::span(row) else {
-            let ts = at(lane.moment(time));
+            let ts = at(time);
             write!(to, ",\n{{\"ph\":\"i\",\"s\":\"t\",{head},\"tid\":{tid},\"ts\":{ts},\"args\":{{")?;
             return arguments(to, row, texts);
         };

@@ -67,12 +67,11 @@ enum Order {
 }
 
 impl Parquet {
-    /// Makes the folder `out`, and starts the thread that writes.
+    /// Starts the thread that writes to folders below `out`.
     pub fn new(out: &Path, existing: Existing) -> Result<Self> {
         if out == Path::new("-") {
             bail!("parquet is a folder of files, and cannot go to standard output: name one with -o");
         }
-        fs::create_dir_all(out).with_context(|| format!("{}: cannot be made", out.display()))?;
         let schema = Arc::new(batch::schema());
         let (batches, orders) = sync_channel(2);
         let writer = Writer::new(Arc::clone(&schema), existing);

@@ -210,9 +210,8 @@ impl Sink for Perfetto {
         });
         outcome?;
         let Some(given) = timeline::span(row) else {
-            let moment = track.lane.moment(time);
             let event = packets.slice(row, texts, uuid, Type::Instant);
-            return packets.event(moment, event);
+            return packets.event(time, event);
         };
         let Span { begin, .. } = track.lane.open(given);
         let mut event = packets.slice(row, texts, uuid, Type::SliceBegin);

@@ -15,8 +15,8 @@ pub mod cell {
     pub type Size = Option<u64>;
     /// A pointer or handle.
     pub type Address = Option<u64>;
-    /// Nanoseconds.
-    pub type Time = Option<i64>;
+    /// A large number with a sign.
+    pub type Long = Option<i64>;
     /// A small number without a sign.
     pub type Id = Option<u32>;
     /// A C `int`.
@@ -34,7 +34,7 @@ pub enum Get {
     Text(fn(&Row) -> cell::Text),
     Size(fn(&Row) -> cell::Size),
     Address(fn(&Row) -> cell::Address),
-    Time(fn(&Row) -> cell::Time),
+    Long(fn(&Row) -> cell::Long),
     Id(fn(&Row) -> cell::Id),
     Int(fn(&Row) -> cell::Int),
     Flag(fn(&Row) -> cell::Flag),
@@ -93,7 +93,7 @@ columns! {
         /// The process, in its own pid namespace.
         pid: Id,
         /// When the process made its first copy, in nanoseconds since 1970.
-        born_ns: Time,
+        born_ns: Long,
         /// The rank among the processes of a job.
         rank: Text,
         /// The program's path.
@@ -115,9 +115,9 @@ columns! {
         /// The function.
         function: Text,
         /// When the call began, in nanoseconds since 1970.
-        time_ns: Time,
+        time_ns: Long,
         /// How long it took; of an asynchronous call that is the submission.
-        duration_ns: Time,
+        duration_ns: Long,
     }
     Call {
         /// `done`; `left`: an exception or a jump passed through; `in flight`: no end was seen.
@@ -139,6 +139,8 @@ columns! {
         /// The argument `kind` (aclrtMemcpyKind).
         kind: Int,
         /// The vendor's name of that, without `ACL_MEMCPY_`.
+        kind_name: Text,
+        /// `host to device`, `device to host`, `device to device`, `host to host`, where the arguments tell.
         direction: Text,
         /// Where to: an address, or a device variable.
         dst: Address,
@@ -163,7 +165,7 @@ columns! {
         /// The offset at the source.
         src_offset: Size,
         /// The value that memory is set to.
-        value: Int,
+        value: Long,
         /// The copy descriptor in device memory.
         descriptor: Address,
         /// How many copies a batch makes.
@@ -211,7 +213,7 @@ impl Column {
             Get::Text(get) => get(row).map(|text| Value::Text(texts.get(text))),
             Get::Size(get) => get(row).map(Value::Number),
             Get::Address(get) => get(row).map(Value::Address),
-            Get::Time(get) => get(row).map(Value::Signed),
+            Get::Long(get) => get(row).map(Value::Signed),
             Get::Id(get) => get(row).map(|id| Value::Number(id.into())),
             Get::Int(get) => get(row).map(|int| Value::Signed(int.into())),
             Get::Flag(get) => Some(Value::Flag(get(row))),
@@ -243,7 +245,7 @@ impl Get {
             Get::Text(_) => ["string", "string", "text"],
             Get::Size(_) => ["uint64", "number", "digits"],
             Get::Address(_) => ["uint64", "string", "`0x7f00`"],
-            Get::Time(_) => ["int64", "number", "digits"],
+            Get::Long(_) => ["int64", "number", "digits"],
             Get::Id(_) => ["uint32", "number", "digits"],
             Get::Int(_) => ["int32", "number", "digits"],
             Get::Flag(_) => ["boolean", "boolean", "`true`, `false`"],

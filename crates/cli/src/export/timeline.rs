@@ -51,15 +51,10 @@ impl Lane {
         }
     }
 
-    /// Where a moment lies.
-    pub fn moment(&mut self, time: u64) -> u64 {
-        self.at = self.at.max(time);
-        self.at
-    }
-
     /// Opens a slice; where it lies.
     pub fn open(&mut self, span: Span) -> Span {
-        let begin = self.moment(span.begin);
+        let begin = self.at.max(span.begin);
+        self.at = begin;
         let end = span.end.max(begin).min(self.open.last().copied().unwrap_or(u64::MAX));
         self.open.push(end);
         Span { begin, end }
