@@ -13,10 +13,9 @@ mod text;
 mod texts;
 mod timeline;
 
-use crate::stat::Traces;
-use aclshim_collect::survey::{Process, Survey};
-use aclshim_facts::settings::RING_DIR;
-use anyhow::{Error, Result, anyhow, bail};
+use crate::traces::{Nothing, Traces};
+use aclshim_collect::survey::Process;
+use anyhow::Result;
 use chrome::Chrome;
 use clap::ValueEnum;
 use output::Output;
@@ -102,10 +101,12 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     };
     let existing = if arguments.append { Existing::Append } else { Existing::Refuse };
     let mut rows = Rows::new(format.sink(out, existing)?);
-    let survey = read(&arguments.traces.paths, format, &mut rows)?;
-    for (file, why) in &survey.troubles {
-        eprintln!("aclshim: {}: {why}", file.display());
-    }
+    let traces = &arguments.traces;
+    let survey = match format {
+        // A table has no order, and this way is the faster.
+        Format::Parquet => traces.watch(Nothing::IsAnError, &mut rows)?,
+        _ => traces.in_order(Nothing::IsAnError, &mut rows)?,
+    };
     let sum = |of: fn(&Process) -> u64| survey.processes().map(of).sum::<u64>();
     for (count, what) in [
         (sum(|process| process.not_recorded), "calls were not recorded, and are not in the export"),
@@ -119,28 +120,4 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     }
     rows.finish()?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(paths: &[PathBuf], format: Format, rows: &mut Rows) -> Result<Survey> {
-    let folders: Vec<PathBuf> =
-        std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect();
-    let mut survey = Survey::default();
-    if let Format::Parquet = format {
-        // A table has no order, and this way is the faster.
-        for path in paths {
-            survey.watch(path, &folders, rows).map_err(|why| anyhow!("{}: {why}", path.display()))?;
-        }
-        survey.finish(rows);
-    } else {
-        survey.in_order(paths, &folders, rows).map_err(Error::msg)?;
-    }
-    if survey.processes().next().is_none() {
-        let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-        bail!(
-            "{}: no process has recorded a call here. Was the program started with LD_PRELOAD=libaclshim.so and \
-             ACLSHIM_DIR={0}, and did it copy anything?",
-            paths.join(", ")
-        );
-    }
-    Ok(survey)
 }

@@ -1,6 +1,6 @@
 //! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
 
-use crate::stat::{self, Format, Traces};
+use crate::traces::{Nothing, Traces};
 use aclshim_collect::mute;
 use aclshim_collect::survey::{Found, Process};
 use aclshim_facts::rule::Rule;
@@ -102,8 +102,8 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         (_, true) => Print::Baseline,
         _ => Print::Text,
     };
-    let format = if matches!(print, Print::Text) { Format::Table } else { Format::Json };
-    let survey = stat::read(&arguments.traces.paths, &format)?;
+    let nothing = if matches!(print, Print::Text) { Nothing::IsAnError } else { Nothing::IsFine };
+    let survey = arguments.traces.read(nothing)?;
     let all = || survey.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
     match print {
         Print::Json => {
@@ -180,17 +180,14 @@ fn rule_line(rule: &Rule) -> RuleLine<'_> {
 
 /// Prints the rulebook.
 pub fn rules(arguments: RulesArguments) -> Result<ExitCode> {
-    match Format::new(arguments.json) {
-        Format::Json => {
-            let all: Vec<_> = RULES.iter().map(|rule| rule_line(rule)).collect();
-            println!("{}", serde_json::to_string_pretty(&all)?);
-        }
-        Format::Table => {
-            for rule in RULES {
-                println!("{:<22} {:<12} {}", rule.id, rule.severity.name(), rule.statement);
-            }
-            println!("\nEach with its sources and examples: docs/rules.md");
-        }
+    if arguments.json {
+        let all: Vec<_> = RULES.iter().map(|rule| rule_line(rule)).collect();
+        println!("{}", serde_json::to_string_pretty(&all)?);
+        return Ok(ExitCode::SUCCESS);
     }
+    for rule in RULES {
+        println!("{:<22} {:<12} {}", rule.id, rule.severity.name(), rule.statement);
+    }
+    println!("\nEach with its sources and examples: aclshim explain RULE");
     Ok(ExitCode::SUCCESS)
 }

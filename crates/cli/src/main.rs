@@ -16,6 +16,9 @@ mod recover;
 mod report;
 mod run;
 mod stat;
+mod tally;
+mod time;
+mod traces;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +38,7 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of them
 enum Command {
     /// Run a program, record and check its copies, and say in short what was found
     Run(run::Arguments),

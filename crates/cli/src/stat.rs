@@ -1,42 +1,35 @@
 //! `aclshim stat`: what the processes of a directory have recorded.
 
+use crate::tally::{Sum, Tally, class_end};
+use crate::traces::{Nothing, Traces};
 use aclshim_collect::account::Histogram;
+use aclshim_collect::seen::Direction;
 use aclshim_collect::survey::{Process, Survey};
-use aclshim_facts::settings::RING_DIR;
-use anyhow::{Result, anyhow, bail};
+use aclshim_facts::Function;
+use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What `aclshim stat` is told.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  aclshim stat aclshim-out\n  aclshim stat --json /dev/shm/aclshim-1234-17f0c0de.ring"
+    after_help = "Bandwidth is that of synchronous calls: an asynchronous one returns before its bytes are there.
+
+Examples:
+  aclshim stat aclshim-out
+  aclshim stat --json /dev/shm/aclshim-1234-17f0c0de.ring"
 )]
 pub struct Arguments {
-    /// One JSON object instead of a table
+    /// One JSON object instead of tables
     #[arg(long)]
     json: bool,
+    /// How many of the slowest calls and of the call sites are shown
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    top: usize,
     #[command(flatten)]
     traces: Traces,
-}
-
-/// What is read.
-#[derive(clap::Args)]
-pub struct Traces {
-    /// An ACLSHIM_DIR (running and ended processes that named it are found in the ring directory), a trace or a ring file
-    #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-}
-
-/// How the answer is printed.
-pub enum Format {
-    /// For people.
-    Table,
-    /// For programs.
-    Json,
 }
 
 /// The answer. Its keys are used by others: see "Names that stay" in the project's design.
@@ -52,7 +45,14 @@ struct Stat {
     evicted: u64,
     write_failures: u64,
     in_flight: u64,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
     functions: BTreeMap<String, FunctionStat>,
+    directions: BTreeMap<&'static str, DirectionStat>,
+    asynchronous: u64,
+    pageable: u64,
+    slowest: Vec<SlowStat>,
+    sites: Vec<SiteStat>,
     findings: BTreeMap<String, u64>,
     slots: Slots,
 }
@@ -70,60 +70,120 @@ struct FunctionStat {
     bytes: u64,
     errors: u64,
     p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
     p99_ns: Option<u64>,
+    max_ns: Option<u64>,
+    /// Durations below each power of two that any reached, and how many.
+    histogram: Vec<(u64, u64)>,
     #[serde(skip)]
     durations: Histogram,
 }
 
-impl Format {
-    /// As `--json` asks for.
-    pub fn new(json: bool) -> Self {
-        if json { Format::Json } else { Format::Table }
-    }
+/// Synchronous calls of one direction.
+#[derive(Default, Serialize)]
+struct DirectionStat {
+    calls: u64,
+    bytes: u64,
+    ns: u64,
+    bytes_per_s: Option<u64>,
+    sizes: Vec<SizeStat>,
+}
+
+#[derive(Serialize)]
+struct SizeStat {
+    /// The sizes are below this one, and not below that of the class before.
+    below: u64,
+    calls: u64,
+    bytes: u64,
+    ns: u64,
+    bytes_per_s: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct SlowStat {
+    duration_ns: u64,
+    function: &'static str,
+    direction: &'static str,
+    bytes: u64,
+    code: Option<i32>,
+    time_ns: Option<u64>,
+    pid: u32,
+    thread: u32,
+    number: u64,
+    site: String,
+}
+
+#[derive(Serialize)]
+struct SiteStat {
+    site: String,
+    pid: u32,
+    function: &'static str,
+    calls: u64,
+    bytes: u64,
+    ns: u64,
 }
 
 /// Prints what was recorded. Nothing at all is an answer to a program, and a question to a person.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
-    let format = Format::new(arguments.json);
-    let survey = read(&arguments.traces.paths, &format)?;
-    let mut stat = Stat::default();
-    survey.processes().for_each(|process| stat.add(process));
-    stat.finish();
-    match format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&stat)?),
-        Format::Table => print!("{}", stat.table()),
+    let nothing = if arguments.json { Nothing::IsFine } else { Nothing::IsAnError };
+    let mut tally = Tally::default();
+    let survey = arguments.traces.watch(nothing, &mut tally)?;
+    let stat = Stat::new(&survey, &tally, arguments.top);
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&stat)?);
+    } else {
+        print!("{}", stat.table());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads what was recorded under `paths`, and says what could not be read.
-pub fn read(paths: &[PathBuf], format: &Format) -> Result<Survey> {
-    let folders: Vec<PathBuf> =
-        std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect();
-    let mut survey = Survey::default();
-    for path in paths {
-        let before = survey.processes().count();
-        survey.read(path, &folders).map_err(|why| anyhow!("{}: {why}", path.display()))?;
-        if survey.processes().count() == before {
-            let hint = format!(
-                "{}: no process has recorded a call here. Was the program started with LD_PRELOAD=libaclshim.so and \
-                 ACLSHIM_DIR={0}, and did it copy anything?",
-                path.display()
-            );
-            match format {
-                Format::Json => eprintln!("aclshim: {hint}"),
-                Format::Table => bail!(hint),
-            }
-        }
-    }
-    for (file, why) in &survey.troubles {
-        eprintln!("aclshim: {}: {why}", file.display());
-    }
-    survey.settle();
-    Ok(survey)
+/// An address in a process as people read it.
+pub fn site(survey: &Survey, process: usize, address: u64) -> String {
+    let site = survey.process(process).and_then(|process| process.site(address));
+    site.map_or_else(|| format!("{address:#x}"), |site| site.to_string())
 }
 
 impl Stat {
+    fn new(survey: &Survey, tally: &Tally, top: usize) -> Self {
+        let mut stat = Self::default();
+        survey.processes().for_each(|process| stat.add(process));
+        for function in stat.functions.values_mut() {
+            let percentile = |percent| function.durations.percentile(percent);
+            [function.p50_ns, function.p90_ns, function.p99_ns, function.max_ns] = [50, 90, 99, 100].map(percentile);
+            function.histogram = function.durations.powers();
+        }
+        (stat.first_ns, stat.last_ns) = tally.span.unzip();
+        stat.pageable = stat.findings.get("ASYNC-PAGEABLE").copied().unwrap_or(0);
+        stat.directions(tally);
+        let pids: Vec<u32> = survey.processes().map(|process| process.origin.pid).collect();
+        let pid = |process: usize| pids.get(process).copied().unwrap_or(0);
+        for slow in tally.slowest().iter().take(top) {
+            stat.slowest.push(SlowStat {
+                duration_ns: slow.duration_ns,
+                function: slow.function.row().name,
+                direction: slow.direction.name(),
+                bytes: slow.bytes,
+                code: slow.code,
+                time_ns: slow.time_ns,
+                pid: pid(slow.process),
+                thread: slow.thread,
+                number: slow.number,
+                site: site(survey, slow.process, slow.site),
+            });
+        }
+        for ((process, address, function), sum) in tally.sites().into_iter().take(top) {
+            stat.sites.push(SiteStat {
+                site: site(survey, *process, *address),
+                pid: pid(*process),
+                function: function.row().name,
+                calls: sum.calls,
+                bytes: sum.bytes,
+                ns: sum.ns,
+            });
+        }
+        stat
+    }
+
     fn add(&mut self, process: &Process) {
         self.processes += 1;
         self.not_recorded += process.not_recorded;
@@ -145,6 +205,9 @@ impl Stat {
             self.calls += sums.calls;
             self.errors += sums.errors;
             self.bytes = self.bytes.saturating_add(sums.bytes);
+            if Function::by_name(name).is_some_and(has_stream) {
+                self.asynchronous += sums.calls;
+            }
             let function = self.functions.entry(name.into()).or_default();
             function.calls += sums.calls;
             function.errors += sums.errors;
@@ -153,26 +216,46 @@ impl Stat {
         }
     }
 
-    fn finish(&mut self) {
-        for function in self.functions.values_mut() {
-            function.p50_ns = function.durations.percentile(50);
-            function.p99_ns = function.durations.percentile(99);
+    fn directions(&mut self, tally: &Tally) {
+        let sizes = tally.sizes();
+        for direction in Direction::ALL {
+            let mut classes: Vec<(usize, Sum)> =
+                sizes.iter().filter(|((of, _), _)| *of == direction).map(|((_, class), sum)| (*class, *sum)).collect();
+            classes.sort_by_key(|(class, _)| *class);
+            let mut all = Sum::default();
+            classes.iter().for_each(|(_, sum)| all.merge(sum));
+            if all.calls == 0 {
+                continue;
+            }
+            let size = |(class, sum): &(usize, Sum)| SizeStat {
+                below: class_end(*class),
+                calls: sum.calls,
+                bytes: sum.bytes,
+                ns: sum.ns,
+                bytes_per_s: sum.bytes_per_s(),
+            };
+            let sizes = classes.iter().map(size).collect();
+            let Sum { calls, bytes, ns } = all;
+            let of = DirectionStat { calls, bytes, ns, bytes_per_s: all.bytes_per_s(), sizes };
+            self.directions.insert(direction.name(), of);
         }
     }
 
     fn table(&self) -> String {
         let mut text = String::new();
-        let mut row = |cells: [&str; 6]| {
-            let [name, calls, errors, bytes, half, most] = cells;
-            let _ = writeln!(text, "{name:<30}{calls:>11}{errors:>9}{bytes:>13}{half:>10}{most:>10}");
+        let mut row = |cells: [&str; 7]| {
+            let [name, calls, errors, bytes, half, most, longest] = cells;
+            let _ = writeln!(text, "{name:<30}{calls:>11}{errors:>9}{bytes:>13}{half:>10}{most:>10}{longest:>10}");
         };
-        row(["function", "calls", "errors", "bytes", "p50", "p99"]);
+        row(["function", "calls", "errors", "bytes", "p50", "p99", "max"]);
         let time = |ns: Option<u64>| ns.map_or_else(|| "-".into(), duration);
         for (name, of) in &self.functions {
             let [calls, errors] = [of.calls, of.errors].map(|number| number.to_string());
-            row([name, &calls, &errors, &human(of.bytes), &time(of.p50_ns), &time(of.p99_ns)]);
+            let [half, most, longest] = [of.p50_ns, of.p99_ns, of.max_ns].map(time);
+            row([name, &calls, &errors, &human(of.bytes), &half, &most, &longest]);
         }
-        row(["total", &self.calls.to_string(), &self.errors.to_string(), &human(self.bytes), "", ""]);
+        row(["total", &self.calls.to_string(), &self.errors.to_string(), &human(self.bytes), "", "", ""]);
+        self.more(&mut text);
         let processes = if self.processes == 1 { "process" } else { "processes" };
         let _ = write!(
             text,
@@ -191,10 +274,61 @@ impl Stat {
         text.push('\n');
         text
     }
+
+    /// Directions, sizes, the slowest calls and the call sites.
+    fn more(&self, text: &mut String) {
+        let pace = |bytes: Option<u64>| bytes.map_or_else(|| "-".into(), |bytes| format!("{}/s", human(bytes)));
+        if !self.directions.is_empty() {
+            let _ = writeln!(text, "\nsynchronous{:>30}{:>13}{:>16}", "calls", "bytes", "bandwidth");
+        }
+        for (name, of) in &self.directions {
+            let _ = writeln!(text, "{name:<30}{:>11}{:>13}{:>16}", of.calls, human(of.bytes), pace(of.bytes_per_s));
+            for size in &of.sizes {
+                let class = format!("  below {}", human(size.below));
+                let (calls, bytes, pace) = (size.calls, human(size.bytes), pace(size.bytes_per_s));
+                let _ = writeln!(text, "{class:<30}{calls:>11}{bytes:>13}{pace:>16}");
+            }
+        }
+        if !self.slowest.is_empty() {
+            text.push_str("\nslowest calls\n");
+        }
+        for slow in &self.slowest {
+            let (time, bytes) = (duration(slow.duration_ns), human(slow.bytes));
+            let SlowStat { function, direction, pid, thread, site, .. } = slow;
+            let direction = if *direction == "unknown" { "" } else { direction };
+            let _ = writeln!(
+                text,
+                "{time:>10}  {function} {bytes} {direction} from {site}, process {pid}, thread {thread}"
+            );
+        }
+        if !self.sites.is_empty() {
+            text.push_str("\ncall sites that took the longest\n");
+        }
+        for of in &self.sites {
+            let (time, bytes) = (duration(of.ns), human(of.bytes));
+            let _ = writeln!(text, "{time:>10}  {} from {}: {} calls, {bytes}", of.function, of.site, of.calls);
+        }
+        if self.pageable > 0 {
+            let (pageable, all) = (self.pageable, self.asynchronous);
+            let _ =
+                writeln!(text, "\n{pageable} of {all} asynchronous calls were on pageable memory, as far as is known");
+        }
+        if !self.findings.is_empty() {
+            text.push_str("\nfindings (`aclshim findings` tells more)\n");
+        }
+        for (rule, count) in &self.findings {
+            let _ = writeln!(text, "{count:>10} x {rule}");
+        }
+    }
+}
+
+/// Whether a function takes a stream.
+pub fn has_stream(function: Function) -> bool {
+    function.row().arguments.iter().any(|argument| argument.name == "stream")
 }
 
 /// A time as people read it.
-fn duration(ns: u64) -> String {
+pub fn duration(ns: u64) -> String {
     match ns {
         0..10_000 => format!("{ns} ns"),
         10_000..10_000_000 => format!("{} us", ns / 1000),
@@ -204,7 +338,7 @@ fn duration(ns: u64) -> String {
 }
 
 /// Bytes as people read them.
-fn human(bytes: u64) -> String {
+pub fn human(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let Some(power) = bytes.checked_ilog2().map(|log| log / 10).filter(|&power| power > 0) else {
         return format!("{bytes} B");

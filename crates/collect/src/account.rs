@@ -41,6 +41,23 @@ impl Histogram {
         self.count += other.count;
     }
 
+    /// Each power of two that any value is below and not below its half, and how many those are.
+    pub fn powers(&self) -> Vec<(u64, u64)> {
+        let mut powers: Vec<(u64, u64)> = Vec::new();
+        for (bucket, count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let power = if bucket < 16 {
+                (bucket as u64 + 1).next_power_of_two()
+            } else {
+                (1u64 << (bucket / 16 + 3)).saturating_mul(2)
+            };
+            match powers.last_mut().filter(|(last, _)| *last == power) {
+                Some((_, sum)) => *sum += count,
+                None => powers.push((power, *count)),
+            }
+        }
+        powers
+    }
+
     /// The value that so many of a hundred do not exceed, to within a sixteenth; `None` if there is none.
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let wanted = (self.count * percent).div_ceil(100).max(1);

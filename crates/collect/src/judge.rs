@@ -179,14 +179,14 @@ impl Judge {
         std::mem::take(&mut self.nonsense)
     }
 
-    /// The modules of the process, as far as they are known.
-    pub fn known_modules(&self) -> &Modules {
-        &self.modules
-    }
-
     /// The modules of the process, which call sites are named by.
     pub fn modules(&mut self) -> &mut Modules {
         &mut self.modules
+    }
+
+    /// The same, to look at.
+    pub fn known_modules(&self) -> &Modules {
+        &self.modules
     }
 
     /// How often each rule was broken; by its id, with the product where that is another one.

@@ -127,8 +127,12 @@ impl Process {
     }
 
     /// The module that an address lies in, and the distance from its begin.
-    pub fn site(&mut self, address: u64) -> Option<Site> {
-        self.judge.modules().site(address)
+    pub fn site(&self, address: u64) -> Option<Site> {
+        self.judge.known_modules().site(address)
+    }
+
+    pub(crate) fn whose(&self, ring: u32, thread: u32) -> Whose<'_> {
+        Whose { origin: &self.origin, process: self.number, ring, thread, modules: self.judge.known_modules() }
     }
 
     /// The rings that were read.
@@ -201,7 +205,7 @@ impl Process {
         let Some(function) = function else { return false };
         let Some(rules) = self.judge.plain(function, slot) else { return false };
         self.account.take(ring, number, slot, self.origin.calibration.as_ref());
-        let whose = self.whose(ring, lane);
+        let whose = self.whose(ring, lane.thread);
         watch.plain(&Plain { whose, function, number, slot, rules });
         true
     }
@@ -236,7 +240,7 @@ impl Process {
             Entry::Lost { from, to, calls } => {
                 let clock = self.origin.calibration.as_ref();
                 let [from_ns, to_ns] = [from, to].map(|ticks| clock.map(|clock| clock.at_ns(ticks)));
-                let whose = self.whose(ring, lane);
+                let whose = self.whose(ring, lane.thread);
                 watch.lost(&Lost { whose, calls, from_ns, to_ns });
             }
             Entry::Call(call) => {
@@ -294,15 +298,10 @@ impl Process {
         }
     }
 
-    fn whose(&self, ring: u32, lane: &Lane) -> Whose<'_> {
-        let modules = self.judge.known_modules();
-        Whose { origin: &self.origin, process: self.number, ring, thread: lane.thread, modules }
-    }
-
     fn hand_on<W: Watch + ?Sized>(&self, ring: u32, lane: &mut Lane, watch: &mut W) {
         let Some(Pending { function, call, rules, is_left, .. }) = lane.pending.pop_front() else { return };
-        let is_left = is_left && call.end.is_none();
-        watch.call(&Seen { whose: self.whose(ring, lane), function, call: &call, rules, is_left });
+        let (whose, is_left) = (self.whose(ring, lane.thread), is_left && call.end.is_none());
+        watch.call(&Seen { whose, function, call: &call, rules, is_left });
     }
 
     fn finish_lane<W: Watch + ?Sized>(&mut self, ring: u32, lane: &mut Lane, watch: &mut W) {
@@ -310,6 +309,13 @@ impl Process {
         while !lane.pending.is_empty() {
             self.hand_on(ring, lane, watch);
         }
+    }
+
+    /// Judges the last call of a ring, and hands on what has ended.
+    pub(crate) fn settle<W: Watch + ?Sized>(&mut self, ring: u32, watch: &mut W) {
+        let mut lane = std::mem::take(self.lanes.entry(ring).or_default());
+        self.settle_lane(ring, &mut lane, watch);
+        self.lanes.insert(ring, lane);
     }
 
     /// Judges and hands on what is still held of a ring: nothing follows.

@@ -1,7 +1,7 @@
 //! Recorded calls as they are handed to whoever reads traces.
 
 use crate::account;
-use crate::modules::Modules;
+use crate::modules::{Modules, Site};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::call::{self, Form};
@@ -21,7 +21,7 @@ pub struct Whose<'a> {
     pub ring: u32,
     /// The thread, 0 if nobody knows.
     pub thread: u32,
-    /// The modules that call sites lie in, as far as they are known by now.
+    /// The modules of the process, as far as they are known by now.
     pub modules: &'a Modules,
 }
 
@@ -88,6 +88,11 @@ impl<'a> Seen<'a> {
     /// The stream of an asynchronous call; 0 is the default stream.
     pub fn stream(&self) -> Option<u64> {
         self.decoded().stream.map(|stream| stream as u64)
+    }
+
+    /// Where it came from, if the module is known.
+    pub fn site(&self) -> Option<Site> {
+        self.whose.modules.site(self.call.site)
     }
 
     /// Whether it was refused by a rule, and not forwarded.

@@ -31,11 +31,16 @@ pub struct Survey {
     read: BTreeMap<PathBuf, u64>,
     /// Whether more is awaited: what is half there is left for the next time.
     pub follows: bool,
+    /// Is told now and then how many bytes of traces were read since.
+    pub progress: Option<Box<dyn FnMut(u64)>>,
     /// What a person should know: a file and what is wrong with it.
     pub troubles: Vec<(PathBuf, String)>,
 }
 
 type Key = (String, u32, u64);
+
+/// So many bytes are read between two words about progress.
+const STEP: u64 = 1 << 24;
 
 fn key(origin: &Origin) -> Key {
     (origin.boot_id.clone(), origin.pid, origin.born_ns)
@@ -54,8 +59,8 @@ impl Survey {
     }
 
     /// The process with that number.
-    pub fn process(&mut self, number: usize) -> Option<&mut Process> {
-        self.processes.get_mut(number)
+    pub fn process(&self, number: usize) -> Option<&Process> {
+        self.processes.get(number)
     }
 
     /// Judges the last call of every thread, once everything has been read.
@@ -68,6 +73,15 @@ impl Survey {
         for process in &mut self.processes {
             for ring in process.rings() {
                 process.finish(ring, watch);
+            }
+        }
+    }
+
+    /// The same but for calls that have not ended: more is awaited.
+    pub fn pause<W: Watch + ?Sized>(&mut self, watch: &mut W) {
+        for process in &mut self.processes {
+            for ring in process.rings() {
+                process.settle(ring, watch);
             }
         }
     }
@@ -177,7 +191,12 @@ impl Survey {
         let Trace { mut reader, process, moment } = self.open(path)?;
         let process = &mut self.processes[process];
         let mut slots: Vec<Words> = Vec::new();
+        let mut told = reader.good();
         let outcome = loop {
+            if let Some(progress) = self.progress.as_mut().filter(|_| reader.good() - told >= STEP) {
+                progress(reader.good() - told);
+                told = reader.good();
+            }
             match reader.next_block() {
                 Ok(Some(block)) if block.head.kind == kind::SLOTS => {
                     slots.clear();

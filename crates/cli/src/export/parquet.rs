@@ -8,6 +8,7 @@ use super::output::unfinished;
 use super::partition;
 use super::row::Row;
 use super::texts::{Text, Texts};
+use crate::time;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, Encoding};
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -51,7 +52,10 @@ pub struct Parquet {
     writer: Option<JoinHandle<Result<()>>>,
 }
 
-type Key = (Option<Text>, i64);
+/// Host, and day since 1970.
+type Key = (Option<Text>, u64);
+
+const DAY: u64 = 86_400_000_000_000;
 
 struct Part {
     folder: Arc<Path>,
@@ -95,7 +99,7 @@ impl Parquet {
 
     fn folder(&self, (host, day): Key, texts: &Texts) -> Result<Arc<Path>> {
         let host = partition::folder("host", host.map_or("", |host| texts.get(host)));
-        Ok(self.out.join(host).join(partition::folder("date", &partition::date(day))).into())
+        Ok(self.out.join(host).join(partition::folder("date", &time::day(day * DAY))).into())
     }
 
     fn flush(&mut self, key: Key, texts: &Texts) -> Result<()> {
@@ -132,8 +136,8 @@ impl Parquet {
 impl Sink for Parquet {
     fn row(&mut self, row: &Row, texts: &Texts) -> Result<()> {
         // A call whose time is not known goes to the day on which its process was born.
-        let day = partition::day(row.time_ns.or(row.born_ns).unwrap_or_default());
-        let key = (row.host, day);
+        let time = row.time_ns.or(row.born_ns).unwrap_or_default();
+        let key = (row.host, time.unsigned_abs() / DAY);
         self.clock += 1;
         let clock = self.clock;
         let part = self.part(key, texts)?;

@@ -10,9 +10,7 @@ use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::INJECTED;
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
-use std::time::Duration;
 
 /// Makes rows of calls and hands them on.
 pub struct Rows {
@@ -24,10 +22,8 @@ pub struct Rows {
     processes: HashMap<usize, Process>,
     /// The first failure; nothing is handed on behind it.
     failure: Option<anyhow::Error>,
-    count: u64,
     /// How many calls have no known time.
     pub timeless: u64,
-    progress: ProgressBar,
 }
 
 /// What is the same in all rows of a process, and its call sites.
@@ -48,11 +44,6 @@ impl Rows {
     /// On the way to `sink`.
     pub fn new(sink: Box<dyn Sink>) -> Self {
         let mut texts = Texts::default();
-        let progress = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} calls, {per_sec}") {
-            progress.set_style(style);
-        }
-        progress.enable_steady_tick(Duration::from_millis(200));
         Self {
             functions: FUNCTIONS.iter().map(|row| texts.keep(row.name)).collect(),
             directions: Direction::ALL.map(|way| (way != Direction::Unknown).then(|| texts.keep(way.name()))),
@@ -61,15 +52,12 @@ impl Rows {
             sink,
             processes: HashMap::new(),
             failure: None,
-            count: 0,
             timeless: 0,
-            progress,
         }
     }
 
     /// Ends the export.
     pub fn finish(self) -> Result<()> {
-        self.progress.finish_and_clear();
         match self.failure {
             Some(failure) => Err(failure),
             None => self.sink.finish(&self.texts),
@@ -213,10 +201,6 @@ impl Watch for Rows {
         }
         let row = self.row(seen);
         self.failure = self.sink.row(&row, &self.texts).err();
-        self.count += 1;
         self.timeless += u64::from(row.time_ns.is_none());
-        if self.count.is_multiple_of(16 * 1024) {
-            self.progress.set_position(self.count);
-        }
     }
 }

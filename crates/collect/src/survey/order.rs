@@ -6,7 +6,7 @@
 
 use super::{Survey, Trace, add_slots, learn};
 use crate::process::From;
-use crate::seen::{Lost, Seen, Watch, Whose};
+use crate::seen::{Lost, Seen, Watch};
 use aclshim_facts::Function;
 use aclshim_trace::record::Call;
 use aclshim_trace::segment::kind;
@@ -148,6 +148,9 @@ impl Survey {
                         && let Ok(Some(block)) = reader.next_block()
                     {
                         add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), watch);
+                        if let Some(progress) = &mut self.progress {
+                            progress(block.payload.len() as u64);
+                        }
                     }
                 }
                 None if lane.is_finished => return None,
@@ -161,15 +164,13 @@ impl Survey {
     }
 
     fn hand_on<W: Watch + ?Sized>(&self, (process, ring): (usize, u32), item: Item, watch: &mut W) {
-        let of = &self.processes[process];
-        let whose = |thread| Whose { origin: &of.origin, process, ring, thread, modules: of.judge.known_modules() };
+        let process = &self.processes[process];
         match item {
             Item::Call { thread, function, call, rules, is_left } => {
-                watch.call(&Seen { whose: whose(thread), function, call: &call, rules, is_left });
+                watch.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules, is_left });
             }
             Item::Lost { thread, calls, from_ns, to_ns } => {
-                let whose = whose(thread);
-                watch.lost(&Lost { whose, calls, from_ns, to_ns });
+                watch.lost(&Lost { whose: process.whose(ring, thread), calls, from_ns, to_ns });
             }
         }
     }

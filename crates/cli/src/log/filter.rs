@@ -1,0 +1,164 @@
+//! Which calls are shown.
+
+use crate::time;
+use aclshim_collect::seen::Seen;
+use aclshim_facts::abi::KINDS;
+use aclshim_facts::rules::RULES;
+use anyhow::{Result, ensure};
+
+/// What is asked for; a call is shown if all of it holds.
+#[derive(clap::Args, Default)]
+pub struct Filter {
+    /// Only these functions; `*` stands for anything
+    #[arg(long, value_name = "NAME")]
+    function: Vec<String>,
+    /// Only these kinds of copy, as in HOST_TO_DEVICE
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Vec<i32>,
+    /// Only calls of at least so many bytes, as in 4096, 64K, 1M
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    larger: Option<u64>,
+    /// Only calls of at most so many bytes
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    smaller: Option<u64>,
+    /// Only calls that took at least so long, as in 500ns, 20us, 3ms, 1s
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    longer: Option<u64>,
+    /// Only calls that took at most so long
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    shorter: Option<u64>,
+    /// Only calls that returned one of these codes
+    #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
+    code: Vec<i32>,
+    /// Only calls that returned something else than 0
+    #[arg(long)]
+    failed: bool,
+    /// Only calls that break one of these rules; `any` stands for all
+    #[arg(long, value_name = "RULE")]
+    rule: Vec<String>,
+    /// Only calls of these threads
+    #[arg(long, value_name = "ID")]
+    thread: Vec<u32>,
+    /// Only calls of these processes
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+    /// Only calls on these streams, as in 0x7f00; 0 is the default stream
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    stream: Vec<u64>,
+    /// Only calls that began at or after this moment, as in 2026-11-16T15:04 (UTC), or nanoseconds since 1970
+    #[arg(long, value_name = "MOMENT", value_parser = moment)]
+    from: Option<u64>,
+    /// Only calls that began before this moment
+    #[arg(long, value_name = "MOMENT", value_parser = moment)]
+    to: Option<u64>,
+    #[arg(skip)]
+    rules: u128,
+}
+
+impl Filter {
+    /// Looks whether the rules exist.
+    pub fn check(mut self) -> Result<Self> {
+        for name in &self.rule {
+            let is_it = |rule: &&&aclshim_facts::rule::Rule| name == "any" || rule.id.eq_ignore_ascii_case(name);
+            let bits = RULES.iter().filter(is_it).fold(0, |bits, rule| bits | 1u128 << rule.number);
+            ensure!(bits != 0, "{name}: no such rule; `aclshim rules` lists them");
+            self.rules |= bits;
+        }
+        Ok(self)
+    }
+
+    /// Whether a call is shown.
+    pub fn takes(&self, seen: &Seen<'_>) -> bool {
+        let is_among = |list: &[u32], value: u32| list.is_empty() || list.contains(&value);
+        let is_within = |value: Option<u64>, least: Option<u64>, most: Option<u64>| match value {
+            Some(value) => least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most),
+            None => least.is_none() && most.is_none(),
+        };
+        let name = seen.function.row().name;
+        (self.function.is_empty() || self.function.iter().any(|pattern| is_like(pattern, name)))
+            && (self.kind.is_empty() || seen.kind().is_some_and(|kind| self.kind.contains(&kind.0)))
+            && is_within(Some(seen.bytes()), self.larger, self.smaller)
+            && is_within(seen.duration_ns(), self.longer, self.shorter)
+            && (self.code.is_empty() || seen.code().is_some_and(|code| self.code.contains(&code)))
+            && (!self.failed || seen.code().is_some_and(|code| code != 0))
+            && (self.rules == 0 || seen.rules & self.rules != 0)
+            && is_among(&self.thread, seen.whose.thread)
+            && is_among(&self.pid, seen.whose.origin.pid)
+            && (self.stream.is_empty() || seen.stream().is_some_and(|stream| self.stream.contains(&stream)))
+            && is_within(seen.time_ns(), self.from, self.to.map(|to| to.saturating_sub(1)))
+    }
+}
+
+/// Whether a name is as a pattern says, in which `*` stands for anything.
+fn is_like(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, rest)) => name
+            .strip_prefix(head)
+            .is_some_and(|name| (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| is_like(rest, name)))),
+    }
+}
+
+fn kind(text: &str) -> Result<i32, String> {
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("ACL_MEMCPY_").unwrap_or(&name);
+    let known = KINDS.iter().position(|kind| *kind == name).map(|kind| kind as i32);
+    known.or_else(|| text.parse().ok()).ok_or_else(|| format!("one of {}, or a number", KINDS.join(", ")))
+}
+
+/// A number and a unit.
+fn with_unit(text: &str, units: &[(&str, u64)], or: &str) -> Result<u64, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor);
+    let value = number.parse::<u64>().ok().zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
+    value.ok_or_else(|| or.to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    with_unit(text, &[("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)], "bytes, as in 4096, 64K, 1M or 2G")
+}
+
+fn span(text: &str) -> Result<u64, String> {
+    let units = [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    with_unit(text, &units, "a time, as in 500ns, 20us, 3ms or 1s")
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
+    number.ok_or_else(|| "an address, as in 0x7f001000".to_owned())
+}
+
+fn moment(text: &str) -> Result<u64, String> {
+    time::parse(text).ok_or_else(|| "a moment in UTC, as in 2026-11-16T15:04:05, or nanoseconds since 1970".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_stand_for_names() {
+        for (pattern, is) in [
+            ("aclrtMemcpy", false),
+            ("aclrtMemcpy*", true),
+            ("*Async", true),
+            ("*c*py*c", true),
+            ("*", true),
+            ("*Sync", false),
+        ] {
+            assert_eq!(is_like(pattern, "aclrtMemcpyAsync"), is, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn sizes_spans_and_kinds_are_read() {
+        assert_eq!([size("7"), size("64k"), size("2G")], [Ok(7), Ok(65_536), Ok(2 << 30)]);
+        assert_eq!([span("5ns"), span("20us"), span("1s")], [Ok(5), Ok(20_000), Ok(1_000_000_000)]);
+        assert_eq!([kind("host_to_device"), kind("ACL_MEMCPY_DEFAULT"), kind("9")], [Ok(1), Ok(4), Ok(9)]);
+        for bad in [size("x"), size("9999999999G"), span("5"), address("0xg"), moment("now")] {
+            bad.unwrap_err();
+        }
+        kind("sideways").unwrap_err();
+    }
+}

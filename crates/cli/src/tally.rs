@@ -1,0 +1,252 @@
+//! What `aclshim stat` adds up besides the totals: by direction and size, by call site, and the slowest calls.
+//!
+//! A trace may hold hundreds of millions of calls: nearly all of them take the way of [`Watch::plain`].
+
+use crate::stat::has_stream;
+use aclshim_collect::seen::{Direction, Plain, Seen, Watch};
+use aclshim_facts::{FUNCTIONS, Function};
+use std::collections::BTreeMap;
+
+/// So many of the slowest calls are kept.
+pub const SLOWEST: usize = 10;
+
+/// Calls, bytes and time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Calls that ended with 0.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their time.
+    pub ns: u64,
+}
+
+impl Sum {
+    fn add(&mut self, bytes: u64, ns: u64) {
+        self.calls += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.ns = self.ns.saturating_add(ns);
+    }
+
+    /// Adds another.
+    pub fn merge(&mut self, other: &Sum) {
+        self.calls += other.calls;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.ns = self.ns.saturating_add(other.ns);
+    }
+
+    /// Bytes a second, if any time passed.
+    pub fn bytes_per_s(&self) -> Option<u64> {
+        (self.ns > 0).then(|| (self.bytes as f64 / (self.ns as f64 / 1e9)) as u64)
+    }
+}
+
+/// A call that took long.
+#[derive(Clone, Copy, Debug)]
+pub struct Slow {
+    /// How long.
+    pub duration_ns: u64,
+    /// The function.
+    pub function: Function,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Which way.
+    pub direction: Direction,
+    /// What it returned.
+    pub code: Option<i32>,
+    /// When it began.
+    pub time_ns: Option<u64>,
+    /// The process, by its number.
+    pub process: usize,
+    /// The thread.
+    pub thread: u32,
+    /// The call's number on its ring.
+    pub number: u64,
+    /// Where it came from.
+    pub site: u64,
+}
+
+/// A call site: process, address and function.
+type Site = (usize, u64, Function);
+
+/// Sizes by powers of 4: class 0 is nothing, class 1 below 4 bytes, and so on.
+pub const CLASSES: usize = 33;
+const KINDS: usize = 16;
+
+/// The class of a size.
+pub fn class(bytes: u64) -> usize {
+    bytes.checked_ilog2().map_or(0, |log| log as usize / 2 + 1)
+}
+
+/// The smallest size of the class behind `class`.
+pub fn class_end(class: usize) -> u64 {
+    if class == 0 { 1 } else { 1u64.checked_shl(2 * class as u32).unwrap_or(u64::MAX) }
+}
+
+/// A place where a call site's sum is found quickly.
+const QUICK: usize = 256;
+
+/// What is added up.
+pub struct Tally {
+    /// Synchronous calls in one slot, by kind and class: their time is that of the copy.
+    plain: Vec<[Sum; CLASSES]>,
+    /// All others.
+    sizes: BTreeMap<(Direction, usize), Sum>,
+    /// Whether a function has a stream, by its number.
+    is_on_stream: Vec<bool>,
+    sites: BTreeMap<Site, usize>,
+    sums: Vec<(Site, Sum)>,
+    quick: [usize; QUICK],
+    slowest: Vec<Slow>,
+    /// A call that took less is none of the slowest.
+    least: u64,
+    /// When the first call began, and the last one ended.
+    pub span: Option<(u64, u64)>,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            plain: vec![[Sum::default(); CLASSES]; KINDS],
+            sizes: BTreeMap::new(),
+            is_on_stream: FUNCTIONS.iter().map(|row| Function::by_name(row.name).is_some_and(has_stream)).collect(),
+            sites: BTreeMap::new(),
+            sums: Vec::new(),
+            quick: [0; QUICK],
+            slowest: Vec::new(),
+            least: 0,
+            span: None,
+        }
+    }
+}
+
+impl Tally {
+    /// The sum of a call site.
+    #[inline]
+    fn site(&mut self, site: Site) -> &mut Sum {
+        let place = (site.1.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
+        let mut at = self.quick[place];
+        if self.sums.get(at).is_none_or(|(known, _)| *known != site) {
+            at = *self.sites.entry(site).or_insert(self.sums.len());
+            if at == self.sums.len() {
+                self.sums.push((site, Sum::default()));
+            }
+            self.quick[place] = at;
+        }
+        &mut self.sums[at].1
+    }
+
+    #[inline]
+    fn time(&mut self, begin: Option<u64>, duration: u64) {
+        if let Some(begin) = begin {
+            let end = begin.saturating_add(duration);
+            let (first, last) = self.span.get_or_insert((begin, end));
+            *first = begin.min(*first);
+            *last = end.max(*last);
+        }
+    }
+
+    #[cold]
+    fn slow(&mut self, slow: Slow) {
+        let at = self.slowest.partition_point(|other| other.duration_ns >= slow.duration_ns);
+        self.slowest.insert(at, slow);
+        self.slowest.truncate(SLOWEST);
+        if self.slowest.len() == SLOWEST {
+            self.least = self.slowest.last().map_or(0, |last| last.duration_ns);
+        }
+    }
+
+    /// Synchronous calls by direction and class of size.
+    pub fn sizes(&self) -> BTreeMap<(Direction, usize), Sum> {
+        let mut sizes = self.sizes.clone();
+        for (kind, classes) in self.plain.iter().enumerate() {
+            for (class, sum) in classes.iter().enumerate().filter(|(_, sum)| sum.calls > 0) {
+                sizes.entry((Direction::of_kind(kind as i32), class)).or_default().merge(sum);
+            }
+        }
+        sizes
+    }
+
+    /// The call sites, those that took the longest time first.
+    pub fn sites(&self) -> Vec<&(Site, Sum)> {
+        let mut sites: Vec<_> = self.sums.iter().collect();
+        sites.sort_by_key(|(site, sum)| (std::cmp::Reverse((sum.ns, sum.calls)), site.0, site.1));
+        sites
+    }
+
+    /// The calls that took the longest time.
+    pub fn slowest(&self) -> &[Slow] {
+        &self.slowest
+    }
+}
+
+impl Watch for Tally {
+    fn call(&mut self, seen: &Seen<'_>) {
+        if seen.call.is_nested {
+            return;
+        }
+        let (bytes, duration, direction) = (seen.bytes(), seen.duration_ns(), seen.direction());
+        let ns = duration.unwrap_or(0);
+        self.time(seen.time_ns(), ns);
+        if seen.code() == Some(0) {
+            self.site((seen.whose.process, seen.call.site, seen.function)).add(bytes, ns);
+            if seen.stream().is_none() {
+                self.sizes.entry((direction, class(bytes))).or_default().add(bytes, ns);
+            }
+        }
+        if let Some(duration_ns) = duration.filter(|duration| *duration > self.least) {
+            self.slow(Slow {
+                duration_ns,
+                function: seen.function,
+                bytes,
+                direction,
+                code: seen.code(),
+                time_ns: seen.time_ns(),
+                process: seen.whose.process,
+                thread: seen.whose.thread,
+                number: seen.call.number,
+                site: seen.call.site,
+            });
+        }
+    }
+
+    #[inline]
+    fn plain(&mut self, plain: &Plain<'_>) {
+        let (bytes, duration, function) = (plain.bytes(), plain.duration_ns(), plain.function);
+        let ns = duration.unwrap_or(0);
+        self.time(plain.time_ns(), ns);
+        self.site((plain.whose.process, plain.site(), function)).add(bytes, ns);
+        let kind = usize::from(plain.kind());
+        if !self.is_on_stream[function as usize] {
+            self.plain[kind % KINDS][class(bytes)].add(bytes, ns);
+        }
+        if let Some(duration_ns) = duration.filter(|duration| *duration > self.least) {
+            self.slow(Slow {
+                duration_ns,
+                function,
+                bytes,
+                direction: Direction::of_kind(kind as i32),
+                code: Some(0),
+                time_ns: plain.time_ns(),
+                process: plain.whose.process,
+                thread: plain.whose.thread,
+                number: plain.number,
+                site: plain.site(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_fall_into_classes_by_powers_of_four() {
+        for (bytes, expected) in [(0, 0), (1, 1), (3, 1), (4, 2), (15, 2), (16, 3), (1 << 20, 11), (u64::MAX, 32)] {
+            assert_eq!(class(bytes), expected, "{bytes}");
+            assert!(bytes < class_end(expected) || class_end(expected) == u64::MAX, "{bytes}");
+            assert!(expected == 0 || bytes >= class_end(expected - 1), "{bytes}");
+        }
+    }
+}
