@@ -17,7 +17,11 @@ const IN_THE_PATH: &str = "host";
 /// The columns of a file.
 pub fn schema() -> Schema {
     let columns = COLUMNS.iter().filter(|column| column.name != IN_THE_PATH);
-    Schema::new(columns.map(|column| Field::new(column.name, data_type(column.get), is_nullable(column.get))).collect::<Vec<_>>())
+    Schema::new(
+        columns
+            .map(|column| Field::new(column.name, data_type(column.get), is_nullable(column.get)))
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn data_type(get: Get) -> DataType {

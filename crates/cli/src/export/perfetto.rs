@@ -162,7 +162,9 @@ impl Packets {
         let mut annotations = Vec::new();
         for (at, column, value) in timeline::arguments(row, texts) {
             let array_values = match value {
-                Value::Rules(rules) => rule_ids(rules).map(|id| annotation(None, Annotated::String(id.into()))).collect(),
+                Value::Rules(rules) => {
+                    rule_ids(rules).map(|id| annotation(None, Annotated::String(id.into()))).collect()
+                }
                 _ => Vec::new(),
             };
             let value = match value {

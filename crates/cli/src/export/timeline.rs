@@ -122,9 +122,7 @@ impl Tracks {
         let pid = self.process(row, new)?;
         let next = (self.threads.len() + self.streams.len()) as u64 + 1;
         let thread = row.thread.unwrap_or_default();
-        track(&mut self.threads, (row.process, thread), next, |id| {
-            new(New { pid, what: What::Thread { id, thread } })
-        })
+        track(&mut self.threads, (row.process, thread), next, |id| new(New { pid, what: What::Thread { id, thread } }))
     }
 
     /// The line of a stream.
