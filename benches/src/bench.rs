@@ -15,6 +15,7 @@ mod leaves;
 mod measured;
 mod preload;
 mod progress;
+mod reading;
 mod report;
 mod rounds;
 mod sample;
@@ -25,17 +26,19 @@ mod variant;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
-const USAGE: &str = "usage: aclshim-bench [--quick | --rounds N] [--out FILE]";
+const USAGE: &str = "usage: aclshim-bench [--quick | --rounds N] [--only-reading] [--out FILE]";
 const FULL: usize = 80;
 const QUICK: usize = 4;
 
 struct Arguments {
     rounds: usize,
+    /// Whether calls are left out, and only the reading of traces is measured.
+    only_reading: bool,
     out: Option<PathBuf>,
 }
 
 fn arguments() -> Result<Arguments> {
-    let mut wanted = Arguments { rounds: FULL, out: None };
+    let mut wanted = Arguments { rounds: FULL, only_reading: false, out: None };
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
         match argument.as_str() {
@@ -43,6 +46,7 @@ fn arguments() -> Result<Arguments> {
             "--rounds" => {
                 wanted.rounds = given.next().context(USAGE)?.parse().ok().filter(|&n| n > 0).context(USAGE)?
             }
+            "--only-reading" => wanted.only_reading = true,
             "--out" => wanted.out = Some(given.next().context(USAGE)?.into()),
             _ => bail!("{USAGE}"),
         }
@@ -51,18 +55,25 @@ fn arguments() -> Result<Arguments> {
 }
 
 fn main() -> Result<()> {
-    let Arguments { rounds, out } = arguments()?;
+    let Arguments { rounds, only_reading, out } = arguments()?;
     let scratch = scratch::Scratch::new()?;
     let out = out.unwrap_or_else(|| scratch.bench.join("bench.json"));
     let variants = preload::available(&scratch)?;
 
-    let mut measured = rounds::measure(&variants, &scratch, rounds)?;
-    let paced = rounds::paced(&variants, &scratch, rounds)?;
-    callgrind::count(&variants, &scratch, &mut measured);
+    let reading = reading::Reading::measure(&variants, &scratch, rounds)?;
+    let calls = if only_reading { 0 } else { rounds };
+    let mut measured = rounds::measure(&variants, &scratch, calls)?;
+    let paced = if only_reading { None } else { rounds::paced(&variants, &scratch, rounds)? };
+    if !only_reading {
+        callgrind::count(&variants, &scratch, &mut measured);
+    }
 
-    let report = report::Report { variants: &variants, measured: &measured, paced, rounds };
+    let report = report::Report { variants: &variants, measured: &measured, paced, reading, rounds };
     std::fs::write(&out, report.json()).with_context(|| format!("{} cannot be written", out.display()))?;
-    print!("{}\n{}", report.table(), report.goals());
+    if !only_reading {
+        println!("{}", report.table());
+    }
+    print!("{}", report.goals());
     println!("\n{}", out.display());
     Ok(())
 }

@@ -121,6 +121,22 @@ pub const GOALS: &[Goal] = &[
         bound: AtMost(4096.0),
         value: |run| run.case("record_drained")?.of.ring_kib.max(),
     },
+    Goal {
+        text: "stat: speed, x a bare loop that reads the same records",
+        bound: AtLeast(0.3),
+        value: |run| run.reading.stat_times_bare(),
+    },
+    Goal { text: "stat: memory, x that for a tenth of the calls", bound: AtMost(1.1), value: |run| run.reading.growth },
+    Goal {
+        text: "export to parquet: speed, x pyarrow's writing of the same columns",
+        bound: AtLeast(0.5),
+        value: |run| run.reading.parquet_times_pyarrow(),
+    },
+    Goal {
+        text: "stat: calls a second, x babeltrace2 on an LTTng trace",
+        bound: AtLeast(20.0),
+        value: |run| run.reading.stat_times_babeltrace(),
+    },
 ];
 
 impl Goal {

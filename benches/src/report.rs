@@ -5,6 +5,7 @@ use crate::figure::{Case, Column, KEYS, OF_A_CALL, OF_A_PROCESS};
 use crate::goal::{Bound, GOALS, Goal};
 use crate::measured::Measured;
 use crate::preload::Ready;
+use crate::reading::Reading;
 use crate::variant::Variant;
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -17,6 +18,8 @@ pub struct Report<'a> {
     pub measured: &'a [Measured],
     /// What was kept of calls at a steady pace.
     pub paced: Option<Paced>,
+    /// How quickly traces are read.
+    pub reading: Reading,
     /// How many rounds there were.
     pub rounds: usize,
 }
@@ -53,6 +56,18 @@ impl Report<'_> {
             });
             document.insert("paced_8x100k".into(), paced);
         }
+        let of = &self.reading;
+        let reading = json!({
+            "calls": of.calls,
+            "stat_s": of.stat.min(),
+            "bare_s": of.bare.min(),
+            "stat_calls_per_s": of.calls_per_s(),
+            "stat_rss_growth": of.growth,
+            "parquet_s": of.parquet.min(),
+            "pyarrow_s": of.pyarrow.min(),
+            "babeltrace2_calls_per_s": of.babeltrace,
+        });
+        document.insert("reading".into(), reading);
         let goals = GOALS.iter().map(|goal| goal_json(goal, goal.value(self)));
         document.insert("goals".into(), goals.collect());
         format!("{:#}\n", Value::Object(document))

@@ -52,6 +52,19 @@ impl Session {
         Ok(session)
     }
 
+    /// A trace of all that `work` does, for somebody to read.
+    pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<PathBuf> {
+        let (name, trace) = (format!("{}-reading", self.name), self.home.join("reading"));
+        self.lttng(&["create", &name, &format!("--output={}", trace.display())])?;
+        let session = format!("--session={name}");
+        self.lttng(&["enable-channel", "--userspace", &session, "--blocking-timeout=inf", "calls"])?;
+        self.lttng(&["enable-event", "--userspace", &session, "--channel=calls", "aclshim_bench:*"])?;
+        self.lttng(&["start", &name])?;
+        let outcome = work();
+        self.lttng(&["destroy", &name])?;
+        outcome.map(|()| trace)
+    }
+
     /// Makes the session. Its channel is the one that `lttng` makes by default, but for the size of its files, and
     /// it waits when it is full: a burst whose records were thrown away would look fast.
     fn listen(&mut self) -> Result<()> {

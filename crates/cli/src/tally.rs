@@ -124,7 +124,8 @@ impl Tally {
     /// The sum of a call site.
     #[inline]
     fn site(&mut self, site: Site) -> &mut Sum {
-        let place = (site.1.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
+        let place = (site.1 ^ (site.2 as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        let place = place as usize;
         let mut at = self.quick[place];
         if self.sums.get(at).is_none_or(|(known, _)| *known != site) {
             at = *self.sites.entry(site).or_insert(self.sums.len());

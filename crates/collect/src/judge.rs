@@ -11,7 +11,7 @@ use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{ALIGN_64, RULES, is_plain, is_sound, judge_each, predict};
+use aclshim_facts::rules::{ALIGN_64, RULES, is_sound_linear, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
@@ -28,6 +28,8 @@ pub struct Judge {
     form: Option<Form>,
     cann: Option<Version>,
     policy: Policy,
+    /// The rules that are off, a bit each.
+    off: u128,
     /// Other products that the run is judged for, by the names that were given.
     others: Vec<(String, &'static Product)>,
     mute: Mute,
@@ -140,7 +142,10 @@ impl Judge {
         }
         let [mute, baseline] = [&MUTE, &BASELINE].map(|of| setting(&origin.settings, of));
         let mute = Mute::new(mute, baseline, &mut nonsense);
+        let is_off = |rule: &&&Rule| policy.action(rule.number.into(), rule.severity) == Action::Off;
+        let off = RULES.iter().filter(is_off).fold(0, |bits, rule| bits | 1u128 << rule.number);
         let mut judge = Self {
+            off,
             product: None,
             form: None,
             cann: None,
@@ -258,12 +263,15 @@ impl Judge {
         if head.layout() != Layout::Linear || !self.others.is_empty() {
             return None;
         }
-        let words = [slot[4], slot[6], slot[5], slot[6], head.kind().into(), slot[7]];
-        let subject = self.of(function, function.call(&words));
-        if is_plain(&subject) {
+        let size = slot[6] as usize;
+        let arguments = [slot[4] as usize, size, slot[5] as usize, size];
+        if !is_sound_linear(function, arguments, head.kind().into(), self.form) {
+            return None;
+        }
+        if function == Function::aclrtMemcpy || (slot[4] | slot[5]).is_multiple_of(64) {
             return Some(0);
         }
-        let count = if is_sound(&subject) { self.seen.get_mut(&(ALIGN_64.number, None, slot[3])) } else { None };
+        let count = self.seen.get_mut(&(ALIGN_64.number, None, slot[3]));
         *count? += 1;
         if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
             total.found += 1;
@@ -274,12 +282,7 @@ impl Judge {
     /// The rules that one of the last calls of a ring was found to break, but for those that are off.
     pub fn judged(&self, ring: u32, number: u64) -> u128 {
         let held = self.held.get(&ring).and_then(|held| held.iter().find(|held| held.call.number == number));
-        let is_off = |rule: &&&Rule| self.policy.action(rule.number.into(), rule.severity) == Action::Off;
-        let off = || RULES.iter().filter(is_off).fold(0, |bits, rule| bits | 1u128 << rule.number);
-        match held.and_then(|held| held.judged) {
-            None | Some(0) => 0,
-            Some(bits) => bits & !off(),
-        }
+        held.and_then(|held| held.judged).unwrap_or(0) & !self.off
     }
 
     /// Takes a call; the one before it on its ring is judged.
@@ -309,8 +312,10 @@ impl Judge {
             noted.iter().any(|noted| noted.rule == rule.number)
                 || found.iter().any(|(told, _)| told.number == rule.number)
         };
-        let bare = RULES.iter().filter(|rule| call.findings >> rule.number & 1 == 1 && !is_told(rule));
-        found.extend(bare.map(|rule| (*rule, bare_finding(rule))).collect::<Vec<_>>());
+        if call.findings != 0 {
+            let bare = RULES.iter().filter(|rule| call.findings >> rule.number & 1 == 1 && !is_told(rule));
+            found.extend(bare.map(|rule| (*rule, bare_finding(rule))).collect::<Vec<_>>());
+        }
         let rules = noted.iter().map(|noted| noted.rule).chain(found.iter().map(|(rule, _)| rule.number));
         let bits = rules.fold(0, |bits, rule| bits | 1u128 << rule);
         if let Some(held) = self.held.get_mut(&ring).and_then(|held| held.front_mut()) {

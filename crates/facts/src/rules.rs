@@ -120,21 +120,35 @@ pub fn is_plain(subject: &Subject) -> bool {
 pub fn is_sound(subject: &Subject) -> bool {
     let Form::Linear { dst, dst_max, src, count, kind } = subject.call.form else { return false };
     let world = &subject.world;
-    let (dst, src) = (dst as usize, src as usize);
+    let is_at_home = world.has_context != Some(false) && !world.memory.tells();
+    let is_free = match subject.function {
+        Function::aclrtMemcpy => world.is_capture_in_the_way != Some(true),
+        _ => !matches!(world.stream, Stream::Foreign { .. } | Stream::Invalid),
+    };
+    let [dst, src] = [dst as usize, src as usize];
+    is_at_home && is_free && is_sound_linear(subject.function, [dst, dst_max, src, count], kind.0, world.form)
+}
+
+/// The same by the arguments alone (dst, destMax, src and count), where nothing is known but the form.
+#[inline(always)]
+pub fn is_sound_linear(
+    function: Function,
+    [dst, dst_max, src, count]: [usize; 4],
+    kind: i32,
+    form: Option<world::Form>,
+) -> bool {
     let is_fitting = count.wrapping_sub(1) < dst_max && count <= dst_max && dst != 0 && src != 0;
     let is_apart = dst.abs_diff(src) >= count;
     let ends = dst.checked_add(count).is_some() && src.checked_add(count).is_some();
-    let is_at_home = world.has_context != Some(false) && !world.memory.tells();
-    if !(is_fitting && is_apart && ends && is_at_home) {
+    if !(is_fitting && is_apart && ends) {
         return false;
     }
-    match subject.function {
-        Function::aclrtMemcpy => (0..=5).contains(&kind.0) && world.is_capture_in_the_way != Some(true),
+    match function {
+        Function::aclrtMemcpy => (0..=5).contains(&kind),
         Function::aclrtMemcpyAsync => {
             // Host to host is forbidden at the host's side, and the host's kinds on the board.
-            let least = if world.form == Some(world::Form::RootComplex) { 3 } else { 1 };
-            let is_stream = !matches!(world.stream, Stream::Foreign { .. } | Stream::Invalid);
-            (least..=5).contains(&kind.0) && is_stream
+            let least = if form == Some(world::Form::RootComplex) { 3 } else { 1 };
+            (least..=5).contains(&kind)
         }
         _ => false,
     }

@@ -76,7 +76,10 @@ impl Block {
     /// The slots, as words.
     pub fn slots(&self) -> impl Iterator<Item = [u64; SLOT / 8]> {
         let (slots, _) = self.payload.as_chunks::<SLOT>();
-        slots.iter().map(|slot| std::array::from_fn(|at| word(slot, at * 8)))
+        slots.iter().map(|slot| {
+            let (words, _) = slot.as_chunks::<8>();
+            std::array::from_fn(|at| u64::from_le_bytes(words[at]))
+        })
     }
 }
 
