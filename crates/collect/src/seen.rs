@@ -101,7 +101,8 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
+/// The kind of copy that a call asks for; a fill or a batch has none.
+pub fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
     match *form {
         Form::Linear { kind, .. }
         | Form::Pitched { kind, .. }

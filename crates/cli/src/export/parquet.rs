@@ -45,7 +45,8 @@ pub enum Existing {
 pub struct Parquet {
     out: PathBuf,
     schema: Arc<Schema>,
-    parts: HashMap<Key, Part>,
+    /// Few, and mostly the same one again.
+    parts: Vec<(Key, Part)>,
     /// Counts rows, to tell which folder was not met for the longest time.
     clock: u64,
     batches: Option<SyncSender<Order>>,
@@ -80,42 +81,41 @@ impl Parquet {
         let (batches, orders) = sync_channel(2);
         let writer = Writer::new(Arc::clone(&schema), existing);
         let writer = std::thread::spawn(move || writer.run(&orders));
-        let (out, parts) = (out.to_owned(), HashMap::new());
+        let (out, parts) = (out.to_owned(), Vec::new());
         Ok(Self { out, schema, parts, clock: 0, batches: Some(batches), writer: Some(writer) })
     }
 
-    fn part(&mut self, key: Key, texts: &Texts) -> Result<&mut Part> {
-        if !self.parts.contains_key(&key) {
-            if self.parts.len() >= MOST_OPEN
-                && let Some(oldest) = self.parts.iter().min_by_key(|(_, part)| part.used).map(|(key, _)| *key)
-            {
-                self.close(oldest, texts)?;
-            }
-            let folder = self.folder(key, texts)?;
-            self.parts.insert(key, Part { folder, rows: Vec::with_capacity(BATCH), used: 0 });
+    /// Which part a row belongs to.
+    fn part(&mut self, key: Key, texts: &Texts) -> Result<usize> {
+        if let Some(known) = self.parts.iter().position(|(other, _)| *other == key) {
+            return Ok(known);
         }
-        self.parts.get_mut(&key).context("it was just put there")
+        if self.parts.len() >= MOST_OPEN {
+            let oldest = self.parts.iter().enumerate().min_by_key(|(_, (_, part))| part.used);
+            self.close(oldest.map_or(0, |(at, _)| at), texts)?;
+        }
+        let folder = self.folder(key, texts);
+        self.parts.push((key, Part { folder, rows: Vec::with_capacity(BATCH), used: 0 }));
+        Ok(self.parts.len() - 1)
     }
 
-    fn folder(&self, (host, day): Key, texts: &Texts) -> Result<Arc<Path>> {
+    fn folder(&self, (host, day): Key, texts: &Texts) -> Arc<Path> {
         let host = partition::folder("host", host.map_or("", |host| texts.get(host)));
-        Ok(self.out.join(host).join(partition::folder("date", &time::day(day * DAY))).into())
+        self.out.join(host).join(partition::folder("date", &time::day(day * DAY))).into()
     }
 
-    fn flush(&mut self, key: Key, texts: &Texts) -> Result<()> {
-        let Some(part) = self.parts.get_mut(&key) else { return Ok(()) };
+    fn flush(&mut self, at: usize, texts: &Texts) -> Result<()> {
+        let (_, part) = &mut self.parts[at];
         let batch = batch::batch(&self.schema, &part.rows, texts)?;
         part.rows.clear();
         let order = Order::Write(Arc::clone(&part.folder), batch);
         self.send(order)
     }
 
-    fn close(&mut self, key: Key, texts: &Texts) -> Result<()> {
-        self.flush(key, texts)?;
-        match self.parts.remove(&key) {
-            Some(part) => self.send(Order::Close(part.folder)),
-            None => Ok(()),
-        }
+    fn close(&mut self, at: usize, texts: &Texts) -> Result<()> {
+        self.flush(at, texts)?;
+        let (_, part) = self.parts.swap_remove(at);
+        self.send(Order::Close(part.folder))
     }
 
     fn send(&mut self, order: Order) -> Result<()> {
@@ -139,17 +139,16 @@ impl Sink for Parquet {
         let time = row.time_ns.or(row.born_ns).unwrap_or_default();
         let key = (row.host, time.unsigned_abs() / DAY);
         self.clock += 1;
-        let clock = self.clock;
-        let part = self.part(key, texts)?;
-        part.used = clock;
+        let at = self.part(key, texts)?;
+        let (_, part) = &mut self.parts[at];
+        part.used = self.clock;
         part.rows.push(*row);
-        if part.rows.len() == BATCH { self.flush(key, texts) } else { Ok(()) }
+        if part.rows.len() == BATCH { self.flush(at, texts) } else { Ok(()) }
     }
 
     fn finish(mut self: Box<Self>, texts: &Texts) -> Result<()> {
-        let keys: Vec<Key> = self.parts.keys().copied().collect();
-        for key in keys {
-            self.close(key, texts)?;
+        while !self.parts.is_empty() {
+            self.close(0, texts)?;
         }
         self.send(Order::Publish)?;
         self.join()

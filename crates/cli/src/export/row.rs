@@ -3,8 +3,11 @@
 //! A column is declared once, below. The fields of [`Row`], the header line of CSV, the keys of JSON, the schema of
 //! Parquet and the table in `docs/exporting.md` (`aclshim export --columns`) follow from it.
 
+use super::batch::Gather;
 use super::texts::{Text, Texts};
 use aclshim_facts::rules::RULES;
+use anyhow::Result;
+use arrow::array::ArrayRef;
 use std::fmt::Write;
 
 /// What a column holds in a row.
@@ -60,8 +63,10 @@ pub struct Column {
     pub sentence: &'static str,
     /// Whom it tells of.
     pub about: About,
-    /// Its values.
+    /// Its value in a row.
     pub get: Get,
+    /// Its values in many rows.
+    pub gather: fn(&[Row], &Texts) -> Result<ArrayRef>,
 }
 
 macro_rules! columns {
@@ -80,6 +85,7 @@ macro_rules! columns {
             sentence: $sentence.trim_ascii(),
             about: About::$about,
             get: Get::$kind(|row| row.$name),
+            gather: |rows, texts| Gather::gather(rows, |row| row.$name, texts),
         }),+),+];
     };
 }
@@ -188,8 +194,13 @@ columns! {
 }
 
 /// The ids of rules, by their bits.
-pub fn rule_ids(bits: u128) -> impl Iterator<Item = &'static str> {
-    RULES.iter().enumerate().filter(move |(number, _)| bits >> number & 1 == 1).map(|(_, rule)| rule.id)
+pub fn rule_ids(mut bits: u128) -> impl Iterator<Item = &'static str> {
+    let numbers = std::iter::from_fn(move || {
+        let number = (bits != 0).then(|| bits.trailing_zeros() as usize);
+        bits &= bits.wrapping_sub(1);
+        number
+    });
+    numbers.filter_map(|number| RULES.get(number)).map(|rule| rule.id)
 }
 
 /// What one row holds in one column.

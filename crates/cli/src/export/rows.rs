@@ -4,8 +4,9 @@ use super::Sink;
 use super::row::Row;
 use super::texts::{Text, Texts};
 use aclshim_collect::modules::Modules;
-use aclshim_collect::seen::{Direction, Seen, Watch, Whose};
-use aclshim_facts::call::{Batch, Form};
+use aclshim_collect::seen::{Direction, Seen, Watch, Whose, kind};
+use aclshim_facts::abi::KINDS;
+use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::INJECTED;
@@ -17,9 +18,11 @@ pub struct Rows {
     sink: Box<dyn Sink>,
     texts: Texts,
     functions: Vec<Text>,
+    kinds: [Text; KINDS.len()],
     directions: [Option<Text>; Direction::ALL.len()],
     states: [Text; 3],
-    processes: HashMap<usize, Process>,
+    /// By their numbers.
+    processes: Vec<Option<Process>>,
     /// The first failure; nothing is handed on behind it.
     failure: Option<anyhow::Error>,
     /// How many calls have no known time.
@@ -29,6 +32,8 @@ pub struct Rows {
 /// What is the same in all rows of a process, and its call sites.
 struct Process {
     row: Row,
+    /// How long the names of product and version are, which are empty at first.
+    known: [usize; 2],
     sites: HashMap<u64, Site>,
     /// The last one, which is often the next.
     last: Option<(u64, Site)>,
@@ -45,12 +50,13 @@ impl Rows {
     pub fn new(sink: Box<dyn Sink>) -> Self {
         let mut texts = Texts::default();
         Self {
+            kinds: KINDS.map(|kind| texts.keep(kind)),
             functions: FUNCTIONS.iter().map(|row| texts.keep(row.name)).collect(),
             directions: Direction::ALL.map(|way| (way != Direction::Unknown).then(|| texts.keep(way.name()))),
             states: ["done", "left", "in flight"].map(|state| texts.keep(state)),
             texts,
             sink,
-            processes: HashMap::new(),
+            processes: Vec::new(),
             failure: None,
             timeless: 0,
         }
@@ -66,12 +72,18 @@ impl Rows {
 
     fn row(&mut self, seen: &Seen<'_>) -> Row {
         let Seen { whose, function, call, rules, is_left } = *seen;
-        let process = self.processes.entry(whose.process).or_insert_with(|| Process::new(&whose, &mut self.texts));
+        if self.processes.len() <= whose.process {
+            self.processes.resize_with(whose.process + 1, || None);
+        }
+        let known = &mut self.processes[whose.process];
+        let process = known.get_or_insert_with(|| Process::new(&whose, &mut self.texts));
         process.learn(whose.origin, &mut self.texts);
+        let decoded = seen.decoded();
+        let kind = kind(&decoded.form);
         let end = call.end.filter(|end| end.duration != NO_END);
         let site = process.site(call.site, whose.modules, &mut self.texts);
         let [done, left, in_flight] = self.states;
-        let kind = seen.kind();
+        let direction = kind.map_or_else(|| seen.direction(), |kind| Direction::of_kind(kind.0));
         let mut row = Row {
             thread: (whose.thread != 0).then_some(whose.thread),
             ring: Some(whose.ring),
@@ -91,15 +103,15 @@ impl Rows {
             injected: call.flags & INJECTED != 0,
             rules,
             kind: kind.map(|kind| kind.0),
-            kind_name: kind.and_then(|kind| Some(self.texts.keep(kind.name()?))),
-            direction: self.directions[seen.direction() as usize],
+            kind_name: kind.and_then(|kind| self.kinds.get(usize::try_from(kind.0).ok()?).copied()),
+            direction: self.directions[direction as usize],
             site: Some(call.site),
             module: site.map(|(module, _)| module),
             module_offset: site.map(|(_, offset)| offset),
             scope: (call.scope != 0).then_some(call.scope),
             ..process.row
         };
-        arguments(&mut row, seen);
+        arguments(&mut row, &decoded, seen);
         row
     }
 }
@@ -117,15 +129,16 @@ impl Process {
             executable: texts.keep_if_any(&origin.executable.to_string_lossy()),
             ..Row::default()
         };
-        Self { row, sites: HashMap::new(), last: None }
+        Self { row, known: [0; 2], sites: HashMap::new(), last: None }
     }
 
     /// What may not have been known at first.
     fn learn(&mut self, origin: &Origin, texts: &mut Texts) {
-        for (cell, now) in [(&mut self.row.product, &origin.product), (&mut self.row.cann, &origin.cann)] {
-            if cell.map_or("", |known| texts.get(known)) != now {
-                *cell = texts.keep_if_any(now);
-            }
+        let lengths = [origin.product.len(), origin.cann.len()];
+        if self.known != lengths {
+            self.known = lengths;
+            self.row.product = texts.keep_if_any(&origin.product);
+            self.row.cann = texts.keep_if_any(&origin.cann);
         }
     }
 
@@ -142,8 +155,7 @@ impl Process {
 }
 
 /// The arguments by role.
-fn arguments(row: &mut Row, seen: &Seen<'_>) {
-    let decoded = seen.decoded();
+fn arguments(row: &mut Row, decoded: &Call, seen: &Seen<'_>) {
     let size = |size: usize| Some(size as u64);
     row.stream = decoded.stream.map(|stream| stream as u64);
     row.bytes = Some(seen.bytes());
