@@ -26,7 +26,7 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static void round_of_calls(aclrtStream on)
 {
     CALL(aclrtMemcpy, (dev, 64, pin, 64, H2D), "64", ENDS ",\"count\":64,\"dst_max\":64,\"kind\":1,\"stream\":null", AT(dev), AT(pin));
-    CALL(aclrtMemcpy, (dev, 63, pin, 64, H2D), "64", ENDS ",\"count\":64,\"dst_max\":63,\"code_name\":\"ACL_ERROR_INVALID_PARAM\"",
+    CALL(aclrtMemcpy, (dev, 63, pin, 64, H2D), "64", ENDS ",\"count\":64,\"dst_max\":63,\"code_name\":\"ACL_ERROR_RT_PARAM_INVALID\"",
          AT(dev), AT(pin));
     CALL(aclrtMemcpy, (dev, SIZE_MAX, pin, SIZE_MAX, H2D), "18446744073709551615", "\"count\":18446744073709551615");
     CALL(aclrtMemcpyAsync, (pin, 256, dev, 128, D2H, on), "128",
