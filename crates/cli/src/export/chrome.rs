@@ -32,7 +32,7 @@ impl Chrome {
             return Ok(start);
         }
         self.start = Some(start);
-        write!(self.to, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"start_ns\":\"{start}\"}},\"traceEvents\":[\n")?;
+        writeln!(self.to, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"start_ns\":\"{start}\"}},\"traceEvents\":[")?;
         // So that every event that follows can begin with a comma.
         let about = "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"trace_name\",\"args\":{\"name\":\"aclshim\"}}";
         self.to.write_all(about.as_bytes())?;
