@@ -45,4 +45,5 @@ mod stack;
 mod target;
 mod thread;
 mod vendor;
+mod version;
 mod world;

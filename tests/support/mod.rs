@@ -141,6 +141,12 @@ impl Run {
         self.library_path(sim)
     }
 
+    /// With a standard input that we write to.
+    pub fn input(mut self) -> Self {
+        self.command.stdin(Stdio::piped());
+        self
+    }
+
     /// Starts it and leaves it running.
     pub fn spawn(mut self) -> (std::process::Child, PathBuf) {
         self.prepare();

@@ -1,5 +1,6 @@
 //! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
 
+use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::mute;
 use aclshim_collect::survey::{Found, Process};
@@ -67,10 +68,14 @@ struct Line<'a> {
     module: Option<&'a str>,
     offset: Option<u64>,
     stack: &'a [String],
+    symbol: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
 }
 
-fn line<'a>(process: &Process, found: &'a Found) -> Line<'a> {
+fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> Line<'a> {
     let told = &found.told;
+    let place = symbols.place(&process.origin, process.modules(), found.site);
     Line {
         rule: told.rule.id,
         severity: told.severity.name(),
@@ -92,6 +97,9 @@ fn line<'a>(process: &Process, found: &'a Found) -> Line<'a> {
         module: told.site.as_ref().map(|site| site.module.as_str()),
         offset: told.site.as_ref().map(|site| site.offset),
         stack: &told.stack,
+        line: place.as_ref().and_then(|place| place.line),
+        file: place.as_ref().and_then(|place| place.file.clone()),
+        symbol: place.map(|place| place.symbol),
     }
 }
 
@@ -105,10 +113,11 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let nothing = if matches!(print, Print::Text) { Nothing::IsAnError } else { Nothing::IsFine };
     let survey = arguments.traces.read(nothing)?;
     let all = || survey.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
+    let mut symbols = Symbols::default();
     match print {
         Print::Json => {
             for (process, found) in all() {
-                println!("{}", serde_json::to_string(&line(process, found))?);
+                println!("{}", serde_json::to_string(&line(process, found, &mut symbols))?);
             }
         }
         Print::Baseline => {
@@ -120,7 +129,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         }
         Print::Text => {
             for (process, found) in all() {
-                let site = found.told.site.as_ref().map_or_else(|| format!("{:#x}", found.site), ToString::to_string);
+                let site = symbols.site(&process.origin, process.modules(), found.site);
                 let returned = match (found.is_refused, found.returned) {
                     (true, Some(code)) => format!("refused with {code}"),
                     (_, Some(code)) => format!("returned {code}"),
@@ -128,8 +137,8 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
                 };
                 println!("{}", found.told.message);
                 println!("    call from {site}, process {}, thread {}; {returned}", process.origin.pid, found.thread);
-                for frame in &found.told.stack {
-                    println!("    from {frame}");
+                for frame in &found.told.frames {
+                    println!("    from {}", symbols.site(&process.origin, process.modules(), *frame));
                 }
                 println!();
             }

@@ -3,6 +3,7 @@
 mod filter;
 
 use crate::stat::{duration, human};
+use crate::symbols::{Place, Symbols};
 use crate::time::moment;
 use crate::traces::{Nothing, Traces, ring_folders};
 use aclshim_collect::seen::Seen;
@@ -13,6 +14,7 @@ use aclshim_facts::rules::RULES;
 use anyhow::Result;
 use filter::Filter;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -59,6 +61,9 @@ struct Line<'a> {
     site: String,
     module: Option<String>,
     offset: Option<u64>,
+    symbol: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
     rules: Vec<&'a str>,
 }
 
@@ -81,9 +86,10 @@ pub fn arguments(seen: &Seen<'_>) -> impl Iterator<Item = (&'static str, String)
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let Arguments { follow, json, filter, traces } = arguments;
     let (filter, mut out) = (filter.check()?, BufWriter::new(std::io::stdout().lock()));
-    let line = if json { as_json } else { as_text };
+    let mut sites = Sites::default();
+    let mut line = |seen: &Seen<'_>| if json { as_json(seen, &mut sites) } else { as_text(seen, &mut sites) };
     if follow {
-        return follow_on(&traces, &filter, line, &mut out);
+        return follow_on(&traces, &filter, &mut line, &mut out);
     }
     let mut failure = None;
     let mut print = |seen: &Seen<'_>| {
@@ -107,7 +113,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 fn follow_on(
     traces: &Traces,
     filter: &Filter,
-    line: fn(&Seen<'_>) -> String,
+    line: &mut dyn FnMut(&Seen<'_>) -> String,
     out: &mut impl Write,
 ) -> Result<ExitCode> {
     let mut survey = Survey::default();
@@ -133,7 +139,24 @@ fn follow_on(
     }
 }
 
-fn as_text(seen: &Seen<'_>) -> String {
+/// Where calls come from, each looked up once.
+#[derive(Default)]
+struct Sites {
+    symbols: Symbols,
+    known: BTreeMap<(usize, u64), (String, Option<Place>)>,
+}
+
+impl Sites {
+    fn of(&mut self, seen: &Seen<'_>) -> &(String, Option<Place>) {
+        let (whose, address) = (&seen.whose, seen.call.site);
+        self.known.entry((whose.process, address)).or_insert_with(|| {
+            let text = self.symbols.site(whose.origin, whose.modules, address);
+            (text, self.symbols.place(whose.origin, whose.modules, address))
+        })
+    }
+}
+
+fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
     let time = seen.time_ns().map_or_else(|| "-".into(), moment);
     let (pid, thread) = (seen.whose.origin.pid, seen.whose.thread);
     let arguments: Vec<_> = arguments(seen).map(|(name, value)| format!("{name}={value}")).collect();
@@ -158,8 +181,7 @@ fn as_text(seen: &Seen<'_>) -> String {
             human(batch.largest)
         );
     }
-    let site = seen.site().map_or_else(|| format!("{:#x}", seen.call.site), |site| site.to_string());
-    let _ = write!(line, " from {site}");
+    let _ = write!(line, " from {}", sites.of(seen).0);
     if seen.is_refused() {
         line.push_str(" refused");
     }
@@ -169,7 +191,8 @@ fn as_text(seen: &Seen<'_>) -> String {
     line
 }
 
-fn as_json(seen: &Seen<'_>) -> String {
+fn as_json(seen: &Seen<'_>, sites: &mut Sites) -> String {
+    let (_, place) = sites.of(seen);
     let site = seen.site();
     let line = Line {
         time_ns: seen.time_ns(),
@@ -189,6 +212,9 @@ fn as_json(seen: &Seen<'_>) -> String {
         site: format!("{:#x}", seen.call.site),
         module: site.as_ref().map(|site| site.module.clone()),
         offset: site.as_ref().map(|site| site.offset),
+        symbol: place.as_ref().map(|place| place.symbol.as_str()),
+        file: place.as_ref().and_then(|place| place.file.as_deref()),
+        line: place.as_ref().and_then(|place| place.line),
         rules: rule_ids(seen.rules),
     };
     serde_json::to_string(&line).unwrap_or_default()

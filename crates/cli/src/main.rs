@@ -16,6 +16,7 @@ mod recover;
 mod report;
 mod run;
 mod stat;
+mod symbols;
 mod tally;
 mod time;
 mod traces;

@@ -1,5 +1,6 @@
 //! `aclshim stat`: what the processes of a directory have recorded.
 
+use crate::symbols::Symbols;
 use crate::tally::{Sum, Tally, class_end};
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::account::Histogram;
@@ -137,12 +138,6 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An address in a process as people read it.
-pub fn site(survey: &Survey, process: usize, address: u64) -> String {
-    let site = survey.process(process).and_then(|process| process.site(address));
-    site.map_or_else(|| format!("{address:#x}"), |site| site.to_string())
-}
-
 impl Stat {
     fn new(survey: &Survey, tally: &Tally, top: usize) -> Self {
         let mut stat = Self::default();
@@ -157,6 +152,11 @@ impl Stat {
         stat.directions(tally);
         let pids: Vec<u32> = survey.processes().map(|process| process.origin.pid).collect();
         let pid = |process: usize| pids.get(process).copied().unwrap_or(0);
+        let mut symbols = Symbols::default();
+        let mut site = |process: usize, address: u64| match survey.process(process) {
+            Some(process) => symbols.site(&process.origin, process.modules(), address),
+            None => format!("{address:#x}"),
+        };
         for slow in tally.slowest().iter().take(top) {
             stat.slowest.push(SlowStat {
                 duration_ns: slow.duration_ns,
@@ -168,12 +168,12 @@ impl Stat {
                 pid: pid(slow.process),
                 thread: slow.thread,
                 number: slow.number,
-                site: site(survey, slow.process, slow.site),
+                site: site(slow.process, slow.site),
             });
         }
         for ((process, address, function), sum) in tally.sites().into_iter().take(top) {
             stat.sites.push(SiteStat {
-                site: site(survey, *process, *address),
+                site: site(*process, *address),
                 pid: pid(*process),
                 function: function.row().name,
                 calls: sum.calls,

@@ -99,6 +99,8 @@ pub struct Told {
     pub site: Option<Site>,
     /// Where that came from, as far as it was recorded.
     pub stack: Vec<String>,
+    /// The same as addresses.
+    pub frames: Vec<u64>,
     /// In words.
     pub message: String,
 }
@@ -430,6 +432,7 @@ impl Judge {
             on: on.map(|(_, name)| name),
             site,
             stack: frames.iter().filter(|frame| **frame != 0).map(name).collect(),
+            frames: frames.iter().copied().filter(|frame| *frame != 0).collect(),
             message: text,
         };
         tell(function, call, told);

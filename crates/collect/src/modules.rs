@@ -86,6 +86,12 @@ impl Modules {
         (address < *end).then_some(Site { module: name, offset: address - start })
     }
 
+    /// The path of the module that an address lies in.
+    pub fn path(&self, address: u64) -> Option<&Path> {
+        let (_, (end, path)) = self.spans.range(..=address).next_back()?;
+        (address < *end).then_some(Path::new(path))
+    }
+
     /// As the payload of a block: for each, first address, end, length of the path, and the path.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -135,6 +141,8 @@ mod tests {
         let site = |address| modules.site(address).map(|site| site.to_string());
         assert_eq!(site(0x55d0_c0a0_2010).as_deref(), Some("host+0x2010"));
         assert_eq!(site(0x7f00_0020_0000).as_deref(), Some("libx.so+0x0"));
+        assert_eq!(modules.path(0x55d0_c0a0_2010), Some(Path::new("/opt/a program/host")));
+        assert_eq!(modules.path(0x55d0_c0a0_8000), None);
         for nowhere in [0, 0x55d0_c0a0_8000, 0x7f00_0000_0010, 0x7f00_0040_0000, 0x7ffc_0000_0000, u64::MAX] {
             assert_eq!(site(nowhere), None, "{nowhere:#x}");
         }

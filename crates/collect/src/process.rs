@@ -2,7 +2,7 @@
 
 use crate::account::{Account, Sums};
 use crate::judge::{Judge, Told};
-use crate::modules::Site;
+use crate::modules::Modules;
 use crate::seen::{Lost, Plain, Seen, Watch, Whose};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
@@ -126,9 +126,9 @@ impl Process {
         self.said_overwritten.saturating_sub(self.written_before)
     }
 
-    /// The module that an address lies in, and the distance from its begin.
-    pub fn site(&self, address: u64) -> Option<Site> {
-        self.judge.known_modules().site(address)
+    /// Its modules, as far as they are known.
+    pub fn modules(&self) -> &Modules {
+        self.judge.known_modules()
     }
 
     pub(crate) fn whose(&self, ring: u32, thread: u32) -> Whose<'_> {

@@ -128,6 +128,11 @@ fn row(code: aclError) -> Option<&'static (aclError, &'static str, &'static str)
     NAMES.get(NAMES.binary_search_by_key(&code, |row| row.0).ok()?)
 }
 
+/// Every known code but success: the number, its name and what it means, in order.
+pub fn all() -> impl Iterator<Item = (aclError, &'static str, &'static str)> {
+    NAMES.iter().copied()
+}
+
 /// The vendor's name of a code, if it is a known one.
 pub fn name(code: aclError) -> Option<&'static str> {
     row(code).map(|row| row.1)

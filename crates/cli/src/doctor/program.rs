@@ -1,0 +1,225 @@
+//! What kind of program it is, and whether the loader lets the shim in.
+
+use super::image::{HERE, Image, machine_name};
+use super::loader::{self, Listed};
+use super::report::{Report, Sight, list};
+use std::ffi::{CString, OsStr};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A program.
+#[derive(Default)]
+pub struct Program {
+    /// The file that the kernel starts in the end, if it is one that can be looked at.
+    pub image: Option<Image>,
+    /// What the loader would load with it.
+    pub listed: Listed,
+    /// Whether it is a script of a shell: it does nothing itself.
+    pub is_shell: bool,
+}
+
+/// Looks at a program.
+pub fn look(report: &mut Report, name: &OsStr, shim: Option<&Image>) -> Program {
+    report.group("the program");
+    report.program = Some(name.to_string_lossy().into_owned());
+    report.sight = Some(Sight::Unknown);
+    let mut program = Program::default();
+    let Some(mut path) = resolve(name) else {
+        let seen = format!("{} was not found, or cannot be executed", name.to_string_lossy());
+        report.problem("program", seen, "give its path; for a file of a script language name the interpreter too");
+        return program;
+    };
+    // As often as the kernel does it.
+    for _ in 0..4 {
+        let Some(interpreter) = interpreter(&path) else { break };
+        let Some(next) = resolve(interpreter.as_os_str()) else {
+            let seen = format!("{} wants {}, which is not there", path.display(), interpreter.display());
+            report.problem("program", seen, "mend its first line");
+            return program;
+        };
+        report.ok("script", format!("{} is a script for {}", path.display(), next.display()));
+        program.is_shell = is_shell(&next);
+        path = next;
+    }
+    let image = match Image::read(&path) {
+        Ok(image) => image,
+        Err(why) => {
+            let seen = format!("{}: {why:#}", path.display());
+            report.problem("program", seen, "a script needs #! in its first line; or name its interpreter");
+            return program;
+        }
+    };
+    if can_be_preloaded(report, &image) {
+        let preload = shim.map(|shim| loader::with_preload(&shim.path)).unwrap_or_default();
+        match loader::list(&image.path, &preload) {
+            Ok(listed) => program.listed = listed,
+            Err(why) => report.warning("libraries", format!("{why:#}"), "--run tells what is seen"),
+        }
+        libraries(report, &program.listed);
+    }
+    program.image = Some(image);
+    program
+}
+
+/// Whether a preload reaches it at all.
+fn can_be_preloaded(report: &mut Report, image: &Image) -> bool {
+    let shown = image.path.display();
+    if image.machine != HERE {
+        let seen = format!("{shown} is for {}, and the shim for {}", machine_name(image.machine), machine_name(HERE));
+        report.problem("program", seen, format!("build it for {}", machine_name(HERE)));
+        return false;
+    }
+    let Some(loader) = &image.interpreter else {
+        let inner = if image.inner.is_empty() { "" } else { ", with the vendor's functions inside" };
+        report.problem(
+            "program",
+            format!("{shown} is a static program{inner}: no loader runs, and LD_PRELOAD is not looked at"),
+            "link it dynamically (without -static); aclshim dropin cannot help here either",
+        );
+        return false;
+    };
+    let loader_name = loader.file_name().unwrap_or_default().to_string_lossy();
+    if loader_name.starts_with("ld-musl") {
+        let seen = format!("{shown} is for musl libc ({}), and the shim for glibc", loader.display());
+        report.problem("program", seen, "build the program for glibc, as the vendor's library is");
+        return false;
+    }
+    if !loader.exists() {
+        let seen = format!("{shown} asks for the loader {}, which is not there", loader.display());
+        report.problem("program", seen, "it does not start on this system: build it here");
+        return false;
+    }
+    let same = |one: &Path, other: &Path| one.canonicalize().ok() == other.canonicalize().ok();
+    if loader::own().is_ok_and(|own| !same(&own, loader)) {
+        let seen = format!("{shown} has a loader of its own, {}; the lists below are the system's", loader.display());
+        report.warning("loader", seen, "--run tells what its own loader does");
+    }
+    match raised(&image.path) {
+        Some(Raised::Here(what)) => {
+            let remedy = "run a copy without that (cp, then aclshim run), or run it as its owner: the loader ignores LD_PRELOAD and LD_LIBRARY_PATH for raised privileges";
+            report.problem("privileges", format!("{shown} {what}: LD_PRELOAD is ignored"), remedy);
+            false
+        }
+        Some(Raised::ForOthers(what)) => {
+            let seen = format!("{shown} {what}; not for you, but for other users LD_PRELOAD is ignored");
+            report.warning("privileges", seen, "other users have to run a copy without that");
+            true
+        }
+        None => {
+            report.ok("program", format!("{shown} is a dynamic program for {}", machine_name(image.machine)));
+            true
+        }
+    }
+}
+
+/// A program that runs with more rights than whoever starts it.
+enum Raised {
+    /// Also when we start it.
+    Here(&'static str),
+    /// Only when others do.
+    ForOthers(&'static str),
+}
+
+fn raised(path: &Path) -> Option<Raised> {
+    let about = fs::metadata(path).ok()?;
+    let c_path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: C strings; only asks.
+    let (uid, gid, has_capabilities, is_kept_down) = unsafe {
+        let mut volume = std::mem::zeroed::<libc::statvfs>();
+        let is_nosuid = libc::statvfs(c_path.as_ptr(), &mut volume) == 0 && volume.f_flag & libc::ST_NOSUID != 0;
+        let length = libc::getxattr(c_path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0);
+        let is_kept_down = is_nosuid || libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+        (libc::getuid(), libc::getgid(), length > 0, is_kept_down)
+    };
+    let is_set = |bit: u32| about.mode() & bit != 0;
+    let has_group_bit = is_set(libc::S_ISGID) && is_set(libc::S_IXGRP);
+    let at = |is_here: bool, what| if is_here && !is_kept_down { Raised::Here(what) } else { Raised::ForOthers(what) };
+    if is_set(libc::S_ISUID) && about.uid() != uid {
+        Some(at(true, "has the setuid bit of another user"))
+    } else if has_group_bit && about.gid() != gid {
+        Some(at(true, "has the setgid bit of another group"))
+    } else if has_capabilities {
+        // The superuser has them anyway.
+        Some(at(uid != 0, "has file capabilities"))
+    } else if is_set(libc::S_ISUID) || has_group_bit {
+        Some(at(false, "has the setuid or setgid bit"))
+    } else {
+        None
+    }
+}
+
+fn libraries(report: &mut Report, listed: &Listed) {
+    if listed.missing.is_empty() {
+        report.ok("libraries", format!("the loader finds all {} libraries that it needs", listed.found.len()));
+    } else {
+        let seen = format!("the loader does not find {}: the program will not start", list(&listed.missing, 8));
+        report.problem("libraries", seen, "put their folder on LD_LIBRARY_PATH; for CANN source its set_env.sh");
+    }
+    let complaints: Vec<_> = listed.said.lines().filter(|line| !line.trim().is_empty()).collect();
+    if !complaints.is_empty() {
+        report.warning(
+            "libraries",
+            format!("the loader says: {}", list(complaints, 3)),
+            "see whether the program starts without the shim",
+        );
+    }
+}
+
+/// Finds a program as a shell would.
+fn resolve(name: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(name);
+    let is_program = |path: &PathBuf| {
+        let c_path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+        // SAFETY: a C string; only asks.
+        path.is_file() && unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } == 0
+    };
+    if name.as_bytes().contains(&b'/') {
+        return Some(path.to_owned()).filter(is_program);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(path)).find(is_program)
+}
+
+/// The program that a script names in its first line; what `env` is told to find, not `env`.
+fn interpreter(path: &Path) -> Option<PathBuf> {
+    let mut begin = Vec::new();
+    File::open(path).ok()?.take(256).read_to_end(&mut begin).ok()?;
+    let line = begin.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line).into_owned();
+    let mut words = line.split_whitespace();
+    let first = PathBuf::from(words.next()?);
+    if first.file_name() != Some(OsStr::new("env")) {
+        return Some(first);
+    }
+    words.find(|word| !word.starts_with('-') && !word.contains('=')).map(PathBuf::from)
+}
+
+fn is_shell(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ["sh", "bash", "dash", "ash", "ksh", "zsh", "fish"].contains(&&*name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_names_the_interpreter() {
+        let file = std::env::temp_dir().join(format!("aclshim-doctor-{}", std::process::id()));
+        let cases = [
+            ("#!/bin/sh -e\nexit", Some("/bin/sh")),
+            ("#! /usr/bin/env python3\n", Some("python3")),
+            ("#!/usr/bin/env -S A=1 python3 -u", Some("python3")),
+            ("no script", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            fs::write(&file, text).unwrap();
+            assert_eq!(interpreter(&file), expected.map(PathBuf::from), "{text}");
+        }
+        fs::remove_file(&file).unwrap();
+    }
+}

@@ -1,0 +1,178 @@
+//! What the doctor says: lines in groups, each with its remedy, and first of all the verdict.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// How it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// Worth knowing.
+    Warning,
+    /// In the way.
+    Problem,
+}
+
+/// Whether a program's calls will be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sight {
+    /// They will, or have been.
+    Yes,
+    /// Not before it runs can that be told.
+    Unknown,
+    /// Not, or not all.
+    No,
+}
+
+/// One thing that was looked at.
+#[derive(Serialize)]
+struct Line {
+    group: &'static str,
+    /// For programs: what it is about.
+    id: &'static str,
+    level: Level,
+    seen: String,
+    remedy: Option<String>,
+}
+
+/// All that was looked at.
+#[derive(Default)]
+pub struct Report {
+    lines: Vec<Line>,
+    group: &'static str,
+    /// The program that was looked at.
+    pub program: Option<String>,
+    /// Whether its calls will be seen.
+    pub sight: Option<Sight>,
+    /// What is known of the program's objects.
+    pub objects: Vec<Value>,
+    /// What a run of it has shown.
+    pub trial: Option<Value>,
+}
+
+impl Report {
+    /// What follows is about this.
+    pub fn group(&mut self, name: &'static str) {
+        self.group = name;
+    }
+
+    /// All is well.
+    pub fn ok(&mut self, id: &'static str, seen: impl Into<String>) {
+        self.line(id, Level::Ok, seen.into(), None);
+    }
+
+    /// Worth knowing, and what can be done.
+    pub fn warning(&mut self, id: &'static str, seen: impl Into<String>, remedy: impl Into<String>) {
+        self.line(id, Level::Warning, seen.into(), Some(remedy.into()));
+    }
+
+    /// In the way, and what can be done.
+    pub fn problem(&mut self, id: &'static str, seen: impl Into<String>, remedy: impl Into<String>) {
+        self.line(id, Level::Problem, seen.into(), Some(remedy.into()));
+    }
+
+    fn line(&mut self, id: &'static str, level: Level, seen: String, remedy: Option<String>) {
+        self.lines.push(Line { group: self.group, id, level, seen, remedy });
+    }
+
+    fn count(&self, level: Level) -> usize {
+        self.lines.iter().filter(|line| line.level == level).count()
+    }
+
+    /// How many things are in the way.
+    pub fn problems(&self) -> usize {
+        self.count(Level::Problem)
+    }
+
+    fn verdict(&self) -> String {
+        let counts = format!("{}, {}", many(self.problems(), "problem"), many(self.count(Level::Warning), "warning"));
+        match (&self.program, self.sight) {
+            (Some(program), Some(Sight::Yes)) => format!("{program}: its calls are seen ({counts})"),
+            (Some(program), Some(Sight::No)) => format!("{program}: its calls are not seen, or not all ({counts})"),
+            (Some(program), _) => format!("{program}: what it copies shows only when it runs ({counts})"),
+            (None, _) if self.problems() == 0 => format!("ready ({counts})"),
+            (None, _) => format!("not ready ({counts})"),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n", self.verdict());
+        let mut group = "";
+        for line in &self.lines {
+            if line.group != group {
+                group = line.group;
+                let _ = write!(text, "\n{group}\n");
+            }
+            let level = match line.level {
+                Level::Ok => "ok",
+                Level::Warning => "warning",
+                Level::Problem => "problem",
+            };
+            let _ = writeln!(text, "  {level:<8} {}", line.seen);
+            if let Some(remedy) = &line.remedy {
+                let _ = writeln!(text, "  {:<8} -> {remedy}", "");
+            }
+        }
+        text
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "verdict": self.verdict(),
+            "problems": self.problems(),
+            "warnings": self.count(Level::Warning),
+            "program": self.program,
+            "seen": self.sight,
+            "lines": self.lines,
+            "objects": self.objects,
+            "run": self.trial,
+        })
+    }
+}
+
+/// So many things.
+pub fn many(count: usize, what: &str) -> String {
+    match count {
+        0 => format!("no {what}"),
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+/// Some names, and how many more there are.
+pub fn list(names: impl IntoIterator<Item = impl AsRef<str>>, most: usize) -> String {
+    let names: Vec<_> = names.into_iter().collect();
+    let shown: Vec<_> = names.iter().take(most).map(AsRef::as_ref).collect();
+    let more = names.len().saturating_sub(most);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_comes_first_and_each_remedy_stands_below_what_was_seen() {
+        let mut report = Report::default();
+        report.group("one");
+        report.ok("a", "fine");
+        report.group("two");
+        report.problem("b", "bad", "mend it");
+        assert_eq!(
+            report.text(),
+            "not ready (1 problem, no warning)\n\none\n  ok       fine\n\ntwo\n  problem  bad\n           -> mend it\n"
+        );
+        assert_eq!(report.json()["lines"][1]["level"], "problem");
+    }
+
+    #[test]
+    fn a_long_list_is_cut_and_says_so() {
+        assert_eq!((list(["a", "b"], 2), list(["a", "b", "c"], 2)), ("a, b".into(), "a, b and 1 more".into()));
+    }
+}

@@ -1,0 +1,128 @@
+//! A trial: the program is started once with the shim, and what came of it is told.
+
+use super::loader;
+use super::report::{Report, Sight, many};
+use aclshim_collect::survey::{Process, Survey};
+use aclshim_facts::settings::{DIR, DRAIN, MODE, RECORD, RING_DIR};
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A folder that is gone when nobody needs it any more.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(above: &Path) -> Result<Self> {
+        let path = above.join(format!("aclshim-doctor-{}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&path).with_context(|| path.display().to_string())?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs the program with the shim; what it prints goes to `output`.
+pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio) -> Result<()> {
+    let Some((name, arguments)) = program.split_first() else { return Ok(()) };
+    report.group("the run");
+    let files = Folder::new(&std::env::temp_dir())?;
+    let rings = std::env::var_os(RING_DIR.variable).map_or_else(|| "/dev/shm".into(), PathBuf::from);
+    let rings = Folder::new(&rings)?;
+    let out = files.0.join("out");
+    let mut command = Command::new(name);
+    command
+        .args(arguments)
+        .env("LD_PRELOAD", loader::with_preload(shim))
+        .env(DIR.variable, &out)
+        .env(RING_DIR.variable, &rings.0)
+        .env_remove(DRAIN.variable)
+        .env_remove(MODE.variable)
+        .env_remove(RECORD.variable)
+        // The loader itself writes down, beside the program, what it loads.
+        .env("LD_DEBUG", "libs")
+        .env("LD_DEBUG_OUTPUT", files.0.join("loader"));
+    command.stdout(output);
+    let status = match command.status() {
+        Ok(status) => status,
+        Err(why) => {
+            report.problem("run", format!("it does not start: {why}"), "see whether it starts without the shim");
+            return Ok(());
+        }
+    };
+    let loaded = loaded(&files.0, shim);
+    let mut survey = Survey::default();
+    survey.read(&out, std::slice::from_ref(&rings.0)).map_err(anyhow::Error::msg)?;
+    survey.settle();
+    let processes: Vec<&Process> = survey.processes().collect();
+    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+    for (function, sums) in processes.iter().flat_map(|process| process.functions()).filter(|(_, sums)| sums.calls > 0)
+    {
+        *calls.entry(function).or_default() += sums.calls;
+    }
+    if status.success() {
+        report.ok("run", "it ended with exit status 0");
+    } else {
+        report.warning("run", format!("it ended with {status}"), "see whether it does so without the shim");
+    }
+    let total: u64 = calls.values().sum();
+    if total > 0 {
+        report.sight = Some(Sight::Yes);
+        report.ok("calls", format!("{} seen", many(total as usize, "call")));
+        for (function, count) in &calls {
+            report.ok("calls", format!("{count:>9} x {function}"));
+        }
+    } else if loaded > 0 {
+        report.sight = Some(Sight::Unknown);
+        let remedy = "does it copy at all? What cannot be seen: docs/seeing.md";
+        report.warning("calls", "the shim was loaded, and nothing was copied", remedy);
+    } else {
+        report.problem("calls", "the shim was not loaded", "see above for what is in the way; or try aclshim dropin");
+    }
+    for process in &processes {
+        let origin = &process.origin;
+        let or = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
+        report.ok(
+            "passed-on",
+            format!(
+                "process {} passed its calls on to {}, product {}, CANN {}",
+                origin.pid,
+                or(&origin.library.to_string_lossy()),
+                or(&origin.product),
+                or(&origin.cann)
+            ),
+        );
+    }
+    let about = |process: &&Process| {
+        let origin = &process.origin;
+        json!({
+            "pid": origin.pid,
+            "executable": origin.executable.to_string_lossy(),
+            "library": origin.library.to_string_lossy(),
+            "product": origin.product,
+            "cann": origin.cann,
+        })
+    };
+    report.trial = Some(json!({
+        "status": status.code(),
+        "loaded": loaded,
+        "calls": calls,
+        "processes": processes.iter().map(about).collect::<Vec<_>>(),
+    }));
+    Ok(())
+}
+
+/// In how many processes the loader has loaded the shim.
+fn loaded(folder: &Path, shim: &Path) -> usize {
+    let line = format!("calling init: {}", shim.display());
+    let files = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    files.filter(|file| fs::read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(&line))).count()
+}

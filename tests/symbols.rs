@@ -1,0 +1,128 @@
+//! A call site is told by its function and line where that can be known, and by its module and offset everywhere.
+
+#[path = "support/checking.rs"]
+mod checking;
+mod support;
+
+use checking::{findings, printed, text, watched};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+use support::{Build, Output, root, scratch};
+
+/// A host that makes one bad call from `call_room`.
+fn built(arguments: &[&str]) -> PathBuf {
+    arguments.iter().fold(Build::new("hosts/check_one.c").link("ascendcl"), Build::arg).program()
+}
+
+fn run(program: &Path) -> Output {
+    watched(program).arg("room").arg("1").run().ok()
+}
+
+/// The line of a source that holds some text.
+fn line_of(source: &str, part: &str) -> usize {
+    let source = fs::read_to_string(root().join("tests/hosts").join(source)).unwrap();
+    source.lines().position(|line| line.contains(part)).unwrap() + 1
+}
+
+fn finding(output: &Output) -> Value {
+    let found = findings(output);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    finding.clone()
+}
+
+/// What a command of binutils makes of a program.
+fn made(program: &Path, command: &str, arguments: &[&str]) -> PathBuf {
+    let copy = scratch("made").join(program.file_name().unwrap());
+    let status = Command::new(command).args(arguments).arg(program).arg(&copy).status().unwrap();
+    assert!(status.success(), "{command}");
+    copy
+}
+
+#[track_caller]
+fn is_named(output: &Output) {
+    let finding = finding(output);
+    assert_eq!(finding["symbol"], "call_room", "{finding}");
+    assert!(text(&finding["file"]).ends_with("tests/hosts/check_one.c"), "{finding}");
+    assert_eq!(finding["line"], line_of("check_one.c", "int call_room(void)"), "{finding}");
+}
+
+#[test]
+fn a_finding_names_the_function_and_the_line_wherever_the_program_is_loaded() {
+    for arguments in
+        [&[][..], &["-no-pie", "-fno-pie"], &["-Wl,-z,noseparate-code"], &["-Wl,-Ttext-segment=0x12345000"]]
+    {
+        let program = built(arguments);
+        let output = run(&program);
+        is_named(&output);
+        let name = program.file_name().unwrap().to_str().unwrap();
+        let line = line_of("check_one.c", "int call_room(void)");
+        let shown = printed(&output, &[]);
+        assert!(shown.contains(&format!("    call from call_room (check_one.c:{line}) {name}+0x")), "{shown}");
+    }
+}
+
+#[test]
+fn a_name_is_read_back_from_what_the_linker_made_of_it() {
+    let program = Build::new("hosts/symbols_names.cpp").link("ascendcl").program();
+    let finding = finding(&watched(program).run().ok());
+    assert_eq!(finding["symbol"], "cache::Offload<long>::copy(long*, long const*)", "{finding}");
+    assert_eq!(finding["line"], line_of("symbols_names.cpp", "// the line"), "{finding}");
+}
+
+#[test]
+fn a_stripped_library_still_names_what_it_exports() {
+    let plugin =
+        Build::new("hosts/symbols_names.cpp").arg("-DSYMBOLS_PLUGIN").arg("-s").link("ascendcl").library("names");
+    let finding = finding(&watched(Build::new("hosts/bind_open.c").program()).arg("now").arg(plugin).run().ok());
+    assert_eq!((&finding["module"], &finding["line"]), (&"libnames.so".into(), &Value::Null), "{finding}");
+    assert_eq!(finding["symbol"], "cache::Offload<long>::copy(long*, long const*)", "{finding}");
+}
+
+#[test]
+fn with_symbols_alone_the_function_is_named_and_without_them_the_offset_is_left() {
+    let program = built(&[]);
+    let bare = made(&program, "objcopy", &["--strip-debug"]);
+    let output = run(&bare);
+    let found = finding(&output);
+    assert_eq!((&found["symbol"], &found["line"]), (&"call_room".into(), &Value::Null), "{found}");
+    let stripped = made(&program, "objcopy", &["--strip-all"]);
+    let output = run(&stripped);
+    let found = finding(&output);
+    assert_eq!([&found["symbol"], &found["file"], &found["line"]], [&Value::Null; 3], "{found}");
+    let name = stripped.file_name().unwrap().to_str().unwrap();
+    let shown = printed(&output, &[]);
+    let offset = found["offset"].as_u64().unwrap();
+    assert!(shown.contains(&format!("    call from {name}+{offset:#x}, process")), "{shown}");
+}
+
+#[test]
+fn debug_information_in_a_file_of_its_own_is_found() {
+    let program = built(&[]);
+    let debug = made(&program, "objcopy", &["--only-keep-debug"]);
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    let stripped = made(&program, "objcopy", &["--strip-all", &link]);
+    let output = run(&stripped);
+    assert_eq!(finding(&output)["symbol"], Value::Null);
+    let beside = stripped.parent().unwrap().join(".debug");
+    fs::create_dir(&beside).unwrap();
+    fs::rename(&debug, beside.join(debug.file_name().unwrap())).unwrap();
+    is_named(&output);
+}
+
+#[test]
+fn nothing_is_said_of_a_file_that_is_not_the_one_that_ran() {
+    let program = made(&built(&[]), "cp", &[]);
+    let output = run(&program);
+    is_named(&output);
+    let later = SystemTime::now() + Duration::from_secs(10);
+    fs::File::open(&program).unwrap().set_modified(later).unwrap();
+    assert_eq!(finding(&output)["symbol"], Value::Null, "it was built again since");
+    fs::write(&program, "something else").unwrap();
+    fs::File::open(&program).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!(finding(&output)["symbol"], Value::Null, "it is no program any more");
+    fs::remove_file(&program).unwrap();
+    assert_eq!(finding(&output)["symbol"], Value::Null, "it is gone");
+}
