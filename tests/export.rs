@@ -258,6 +258,7 @@ fn a_longer_trace_takes_no_more_memory() {
 
 /// The most memory that a command had at any time, in KiB.
 #[track_caller]
+#[allow(clippy::zombie_processes)] // it is waited for, by a call that tells more
 fn most_memory(command: &mut Command) -> i64 {
     let child = command.spawn().expect("aclshim");
     // SAFETY: all zero is a valid value, which the system fills; the child is ours, and nobody else waits for it.
