@@ -204,6 +204,28 @@ fn parquet_is_not_added_to_files_that_are_there_unless_told() {
 }
 
 #[test]
+fn parquet_holds_more_machines_than_files_are_open_at_once() {
+    let name = "parquet_holds_more_machines_than_files_are_open_at_once";
+    if !has_package("duckdb", name) {
+        return;
+    }
+    let (Fleet { dir, .. }, folder) = (fleet(), scratch("machines"));
+    let (many, lake) = (folder.join("many"), folder.join("lake"));
+    fs::create_dir(&many).unwrap();
+    for at in 0..40 {
+        let (host, boot) = (format!("node{}", at % 20), format!("boot{at}"));
+        let to = many.join(format!("{at}.acltrace"));
+        Machine { host: &host, boot: &boot, days: 0 }.write(&dir.join("1.acltrace"), &to);
+    }
+    exported(&[&many], &folder, "parquet", &lake);
+    let count = "import duckdb, sys; print(*duckdb.connect().execute(f\"SELECT count(*), count(DISTINCT host), count(DISTINCT boot) \
+                 FROM read_parquet('{sys.argv[1]}/*/*/*.parquet', hive_partitioning = true)\").fetchall()[0])";
+    let output = Command::new(python()).args(["-c", count]).arg(&lake).output().unwrap();
+    let calls = Stat::of(&many, &folder).total("calls");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), format!("{calls} 20 40"), "{output:?}");
+}
+
+#[test]
 fn what_cannot_be_exported_is_said_and_leaves_no_file() {
     let folder = scratch("nothing");
     let empty = folder.join("empty");
