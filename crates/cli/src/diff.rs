@@ -1,7 +1,7 @@
 //! `aclshim diff`: what is different between two runs, by what the calls are and not where their memory is.
 
 use aclshim_collect::account::Histogram;
-use aclshim_collect::seen::{Plain, Seen, Watch};
+use aclshim_collect::seen::{Seen, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::Function;
 use aclshim_facts::rule::Severity;
@@ -96,11 +96,6 @@ impl Watch for Calls {
             None => {}
         }
         self.count(seen.function, address, seen.rules, seen.duration_ns());
-    }
-
-    fn plain(&mut self, plain: &Plain<'_>) {
-        let call = plain.call();
-        self.call(&Seen { whose: plain.whose, function: plain.function, call: &call, rules: plain.rules });
     }
 }
 

@@ -219,6 +219,8 @@ impl Process {
         self.account.add(ring, &entry, function, self.origin.calibration.as_ref());
         match entry {
             Entry::Thread { id, .. } => {
+                // Whoever had the ring before is gone.
+                lane.pending.iter_mut().for_each(|pending| pending.is_left = true);
                 self.finish_lane(ring, lane, watch);
                 lane.thread = id;
             }
@@ -298,9 +300,9 @@ impl Process {
     }
 
     fn hand_on<W: Watch + ?Sized>(&self, ring: u32, lane: &mut Lane, watch: &mut W) {
-        let Some(Pending { function, call, rules, .. }) = lane.pending.pop_front() else { return };
-        let whose = self.whose(ring, lane.thread);
-        watch.call(&Seen { whose, function, call: &call, rules });
+        let Some(Pending { function, call, rules, is_left, .. }) = lane.pending.pop_front() else { return };
+        let (whose, is_left) = (self.whose(ring, lane.thread), is_left && call.end.is_none());
+        watch.call(&Seen { whose, function, call: &call, rules, is_left });
     }
 
     fn finish_lane<W: Watch + ?Sized>(&mut self, ring: u32, lane: &mut Lane, watch: &mut W) {

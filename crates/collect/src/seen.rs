@@ -42,6 +42,8 @@ pub struct Seen<'a> {
     pub call: &'a Call,
     /// The rules that it breaks, a bit each by their numbers.
     pub rules: u128,
+    /// Whether it has no end and never will: an exception or a jump passed through it.
+    pub is_left: bool,
 }
 
 impl<'a> Seen<'a> {
@@ -104,8 +106,8 @@ pub(crate) fn direction(kind: Option<aclrtMemcpyKind>, call: &Call) -> Direction
     }
 }
 
-/// The kind of copy that a call asks for.
-pub(crate) fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
+/// The kind of copy that a call asks for; a fill or a batch has none.
+pub fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
     match *form {
         Form::Linear { kind, .. }
         | Form::Pitched { kind, .. }
@@ -246,7 +248,8 @@ pub trait Watch {
     /// A call of the common kind: for whoever can do with less than the whole record.
     fn plain(&mut self, plain: &Plain<'_>) {
         let call = plain.call();
-        self.call(&Seen { whose: plain.whose, function: plain.function, call: &call, rules: plain.rules });
+        let Plain { whose, function, rules, .. } = *plain;
+        self.call(&Seen { whose, function, call: &call, rules, is_left: false });
     }
 
     /// Calls are missing here.

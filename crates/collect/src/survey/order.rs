@@ -29,7 +29,7 @@ enum Piece {
 /// What is to be handed on, taken out of its block.
 #[allow(clippy::large_enum_variant)] // nearly all of them are calls
 enum Item {
-    Call { thread: u32, function: Function, call: Call, rules: u128 },
+    Call { thread: u32, function: Function, call: Call, rules: u128, is_left: bool },
     Lost { thread: u32, calls: u64, from_ns: Option<u64>, to_ns: Option<u64> },
 }
 
@@ -46,8 +46,8 @@ struct Keep<'a>(&'a mut VecDeque<(u64, Item)>);
 
 impl Watch for Keep<'_> {
     fn call(&mut self, seen: &Seen<'_>) {
-        let Seen { whose, function, call, rules } = *seen;
-        let item = Item::Call { thread: whose.thread, function, call: call.clone(), rules };
+        let Seen { whose, function, call, rules, is_left } = *seen;
+        let item = Item::Call { thread: whose.thread, function, call: call.clone(), rules, is_left };
         self.0.push_back((seen.time_ns().unwrap_or(0), item));
     }
 
@@ -164,8 +164,8 @@ impl Survey {
     fn hand_on<W: Watch + ?Sized>(&self, (process, ring): (usize, u32), item: Item, watch: &mut W) {
         let process = &self.processes[process];
         match item {
-            Item::Call { thread, function, call, rules } => {
-                watch.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules });
+            Item::Call { thread, function, call, rules, is_left } => {
+                watch.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules, is_left });
             }
             Item::Lost { thread, calls, from_ns, to_ns } => {
                 watch.lost(&Lost { whose: process.whose(ring, thread), calls, from_ns, to_ns });
