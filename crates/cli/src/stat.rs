@@ -204,7 +204,7 @@ fn duration(ns: u64) -> String {
 }
 
 /// Bytes as people read them.
-fn human(bytes: u64) -> String {
+pub fn human(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let Some(power) = bytes.checked_ilog2().map(|log| log / 10).filter(|&power| power > 0) else {
         return format!("{bytes} B");

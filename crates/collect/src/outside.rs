@@ -7,7 +7,7 @@ use crate::adoption::{self, is_gone};
 use crate::drain::Drain;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 pub struct Outside {
     folder: PathBuf,
     pid_ns: u64,
+    /// Where the records of those go that are wanted; all are if there is none.
+    only: Option<PathBuf>,
+    /// Those that are not.
+    others: BTreeSet<PathBuf>,
     drains: BTreeMap<PathBuf, Drained>,
 }
 
@@ -37,7 +41,26 @@ impl Outside {
     pub fn new(folder: &Path) -> Self {
         crate::install();
         let pid_ns = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
-        Self { folder: folder.to_owned(), pid_ns, drains: BTreeMap::new() }
+        Self { folder: folder.to_owned(), pid_ns, only: None, others: BTreeSet::new(), drains: BTreeMap::new() }
+    }
+
+    /// Takes only those whose records go to `dir`.
+    pub fn only(&mut self, dir: &Path) {
+        self.only = Some(dir.to_owned());
+    }
+
+    /// Whether a file's records are wanted. It is not taken to find that out: another drain may want it.
+    fn is_wanted(&mut self, path: &Path) -> bool {
+        let Some(dir) = &self.only else { return true };
+        if self.others.contains(path) {
+            return false;
+        }
+        let Ok(file) = RingFile::open(path) else { return false };
+        let is_wanted = Origin::new(file.header()).dir == *dir;
+        if !is_wanted {
+            self.others.insert(path.to_owned());
+        }
+        is_wanted
     }
 
     /// Looks for processes that came or ended.
@@ -46,7 +69,7 @@ impl Outside {
         let me = unsafe { libc::geteuid() };
         for path in reader::files(&self.folder).unwrap_or_default() {
             let is_ours = || std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == me);
-            if self.drains.contains_key(&path) || !is_ours() {
+            if self.drains.contains_key(&path) || !is_ours() || !self.is_wanted(&path) {
                 continue;
             }
             // One that another drain has is that one's, and comes to us if it ends.

@@ -1,0 +1,171 @@
+//! What a run is said to have been, in a few lines.
+
+use super::rings::{self, Place};
+use crate::stat::human;
+use aclshim_collect::survey::Survey;
+use aclshim_facts::rule::Severity;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// What a run was.
+#[derive(Default)]
+pub struct Summary {
+    processes: usize,
+    calls: u64,
+    bytes: u64,
+    errors: u64,
+    /// By rule: the worst that it was, and how often, without those that are known.
+    findings: BTreeMap<String, (Option<Severity>, u64)>,
+    known: u64,
+    not_recorded: u64,
+    overwritten: u64,
+    evicted: u64,
+    write_failures: u64,
+    in_memory: u64,
+    /// What the shim had to say, and what could not be read.
+    remarks: BTreeSet<String>,
+    files: Vec<String>,
+}
+
+impl Summary {
+    /// Of the processes that have recorded to a directory since.
+    pub fn read(place: &Place, since_ns: u64) -> Self {
+        let mut summary = Self::default();
+        let mut survey = Survey::default();
+        if let Err(why) = survey.read(&place.dir, std::slice::from_ref(&place.rings)) {
+            summary.remarks.insert(format!("{}: {why}", place.dir.display()));
+        }
+        survey.settle();
+        for (file, why) in &survey.troubles {
+            summary.remarks.insert(format!("{}: {why}", file.display()));
+        }
+        for process in survey.processes().filter(|process| process.origin.born_ns >= since_ns) {
+            summary.processes += 1;
+            summary.not_recorded += process.not_recorded;
+            summary.overwritten += process.overwritten();
+            summary.evicted += process.evicted;
+            summary.write_failures += process.write_failures;
+            summary.in_memory += process.slots[1];
+            for (_, sums) in process.functions() {
+                summary.calls += sums.calls;
+                summary.errors += sums.errors;
+                summary.bytes = summary.bytes.saturating_add(sums.bytes);
+            }
+            for (rule, total) in process.judge.totals() {
+                summary.known += total.known;
+                let new = total.found.saturating_sub(total.known);
+                if new > 0 {
+                    let of_rule = summary.findings.entry(rule.clone()).or_default();
+                    *of_rule = (of_rule.0.max(total.worst), of_rule.1 + new);
+                }
+            }
+        }
+        for (pid, uid) in rings::of_others(place, since_ns) {
+            summary.remarks.insert(format!(
+                "process {pid} belongs to user {uid}: its records stay in memory; `aclshim collect` of that user writes them"
+            ));
+        }
+        summary.look_into(&place.dir, since_ns);
+        summary
+    }
+
+    /// The files of the run, and what the shim itself had to say in them.
+    fn look_into(&mut self, dir: &Path, since_ns: u64) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let modified = entry.metadata().ok().and_then(|about| about.modified().ok());
+            let modified_ns = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            // Clocks of file systems tick slowly.
+            if modified_ns.is_none_or(|time| (time.as_nanos() as u64) + 20_000_000 < since_ns) {
+                continue;
+            }
+            if is_own_log(&name) {
+                self.read_log(&entry.path(), since_ns);
+            }
+            if name.ends_with(".acltrace") || name.ends_with(".jsonl") {
+                self.files.push(name);
+            }
+        }
+        self.files.sort();
+    }
+
+    fn read_log(&mut self, path: &Path, since_ns: u64) {
+        for line in fs::read_to_string(path).unwrap_or_default().lines() {
+            let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+            if line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)
+                && let Some(message) = line["message"].as_str()
+            {
+                self.remarks.insert(message.to_owned());
+            }
+        }
+    }
+
+    /// Whether any call was seen.
+    pub fn has_calls(&self) -> bool {
+        self.calls + self.not_recorded + self.evicted > 0
+    }
+
+    /// How many findings are at least that bad.
+    pub fn findings_from(&self, severity: Severity) -> u64 {
+        self.findings.values().filter(|(worst, _)| *worst >= Some(severity)).map(|(_, count)| count).sum()
+    }
+
+    /// For people; `dir` as they would type it.
+    pub fn text(&self, dir: &Path, command: &str) -> String {
+        let mut text = String::new();
+        let mut say = |line: String| _ = writeln!(text, "aclshim: {line}");
+        let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let processes = if self.processes == 1 { "1 process".into() } else { format!("{} processes", self.processes) };
+        say(format!(
+            "{}, {}, {} in {processes}",
+            plural(self.calls, "call"),
+            human(self.bytes),
+            plural(self.errors, "error")
+        ));
+        for remark in self.remarks.iter().take(8) {
+            say(remark.clone());
+        }
+        if self.has_calls() {
+            let mut findings: Vec<_> = self.findings.iter().collect();
+            findings.sort_by_key(|(rule, (worst, count))| (std::cmp::Reverse((*worst, *count)), rule.as_str()));
+            let known = if self.known > 0 { format!(" ({} known and not counted)", self.known) } else { String::new() };
+            match findings.iter().map(|(_, (_, count))| count).sum::<u64>() {
+                0 => say(format!("no rule is broken{known}")),
+                all => say(format!("{}{known}:", plural(all, "finding"))),
+            }
+            for (rule, (worst, count)) in findings {
+                say(format!("  {:<12}{count:>6} x {rule}", worst.map_or("", Severity::name)));
+            }
+            say(self.losses());
+        }
+        if !self.files.is_empty() {
+            let shown = self.files.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
+            let more = if self.files.len() > 4 { ", ..." } else { "" };
+            say(format!("trace and log in {}: {shown}{more}", dir.display()));
+            let next = if self.findings.is_empty() { "stat" } else { "findings" };
+            say(format!("next: {command} {next} {}", dir.display()));
+        }
+        text
+    }
+
+    fn losses(&self) -> String {
+        let losses = [
+            (self.not_recorded, "calls not recorded"),
+            (self.overwritten, "slots overwritten"),
+            (self.evicted, "calls removed to stay within ACLSHIM_BUDGET"),
+            (self.write_failures, "writes to the directory failed"),
+            (self.in_memory, "slots still in memory"),
+        ];
+        let lost: Vec<String> =
+            losses.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if lost.is_empty() { "nothing was lost".into() } else { format!("losses: {}", lost.join(", ")) }
+    }
+}
+
+/// `aclshim-PID.jsonl`: what the shim itself writes.
+fn is_own_log(name: &str) -> bool {
+    let number = name.strip_prefix("aclshim-").and_then(|rest| rest.strip_suffix(".jsonl"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
