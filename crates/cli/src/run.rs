@@ -105,7 +105,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let child = match Child::start(&command, &plan.environment).context("the program could not be started")? {
         Ok(child) => child,
         Err(why) => {
-            eprintln!("aclshim: {}: {why}{}", name.display(), not_started_hint(name, &why));
+            let said = why.to_string();
+            // "No such file or directory (os error 2)"
+            let said = said.split(" (os error").next().unwrap_or_default();
+            eprintln!("aclshim: {}: {said}{}", name.display(), not_started_hint(name, &why));
             let is_missing = why.raw_os_error() == Some(libc::ENOENT);
             return Ok(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_STARTED }));
         }

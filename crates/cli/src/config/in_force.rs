@@ -209,7 +209,7 @@ fn unknown_variables() -> Vec<String> {
 fn suggestion<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
     let near = known.map(|name| (distance(given, name), name)).min();
     match near {
-        Some((far, name)) if far <= 3 && far * 2 < name.len() => format!("; did you mean {name}?"),
+        Some((far, name)) if far <= 3 && far * 2 <= name.len() => format!("; did you mean {name}?"),
         _ => String::new(),
     }
 }

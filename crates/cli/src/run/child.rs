@@ -190,6 +190,7 @@ impl Child {
             libc::pthread_sigmask(libc::SIG_UNBLOCK, &one, std::ptr::null_mut());
             libc::pthread_sigmask(libc::SIG_SETMASK, &all(), std::ptr::null_mut());
         }
+        self.sentry.forget();
     }
 
     fn pass_on(&mut self, signal: c_int, info: &libc::siginfo_t) {

@@ -17,6 +17,7 @@ pub struct Sentry {
 
 const ASK: u8 = 0;
 const WATCH: u8 = 1;
+const FORGET: u8 = 2;
 
 impl Sentry {
     /// Starts it. All signals must be blocked, and there must be one thread.
@@ -43,15 +44,24 @@ impl Sentry {
         // it is to have it.
         // SAFETY: leaves the sentry in the group where it is.
         unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
-        let mut answer = [0];
-        let asked = self.line.write_all(&[ASK, signal as u8, 0, 0, 0]).and_then(|()| self.line.read_exact(&mut answer));
-        asked.is_ok() && answer[0] == 1
+        self.ask(ASK, signal)
     }
 
     /// Has us continued when the program is no longer stopped: somebody may continue only that.
     pub fn wake_us_after(&mut self, program: libc::pid_t) {
-        let [a, b, c, d] = program.to_le_bytes();
-        let _ = self.line.write_all(&[WATCH, a, b, c, d]);
+        self.ask(WATCH, program);
+    }
+
+    /// We are awake: from here on it does not continue us any more.
+    pub fn forget(&mut self) {
+        self.ask(FORGET, 0);
+    }
+
+    fn ask(&mut self, kind: u8, of: i32) -> bool {
+        let [a, b, c, d] = of.to_le_bytes();
+        let mut answer = [0];
+        let asked = self.line.write_all(&[kind, a, b, c, d]).and_then(|()| self.line.read_exact(&mut answer));
+        asked.is_ok() && answer[0] == 1
     }
 
     /// Sends it home.
@@ -67,19 +77,29 @@ impl Sentry {
 fn stand(mut line: UnixStream, us: libc::pid_t) {
     close_others(std::os::fd::AsRawFd::as_raw_fd(&line));
     let mut order = [0; 5];
-    while line.read_exact(&mut order).is_ok() {
-        let [kind, a, b, c, d] = order;
-        if kind == ASK {
-            if line.write_all(&[u8::from(take_pending(libc::c_int::from(a)))]).is_err() {
-                return;
+    let mut watched = None;
+    loop {
+        let _ = line.set_read_timeout(watched.map(|_| Duration::from_millis(20)));
+        match line.read_exact(&mut order) {
+            Ok(()) => {
+                let [kind, of @ ..] = order;
+                let of = i32::from_le_bytes(of);
+                let answer = kind == ASK && take_pending(of);
+                if kind != ASK {
+                    watched = (kind == WATCH).then_some(of);
+                }
+                if line.write_all(&[u8::from(answer)]).is_err() {
+                    return;
+                }
             }
-        } else {
-            let program = libc::pid_t::from_le_bytes([a, b, c, d]);
-            while is_stopped(program) && is_parent(us) {
-                std::thread::sleep(Duration::from_millis(20));
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if watched.is_some_and(|program| !is_stopped(program)) {
+                    watched = None;
+                    // SAFETY: our parent, as long as it is that.
+                    unsafe { (libc::getppid() == us).then(|| libc::kill(us, libc::SIGCONT)) };
+                }
             }
-            // SAFETY: our parent, as long as it is that.
-            unsafe { is_parent(us).then(|| libc::kill(us, libc::SIGCONT)) };
+            Err(_) => return,
         }
     }
 }
@@ -104,11 +124,6 @@ fn take_pending(signal: libc::c_int) -> bool {
         libc::sigaddset(&mut set, signal);
         libc::sigtimedwait(&set, std::ptr::null_mut(), &now) == signal
     }
-}
-
-fn is_parent(us: libc::pid_t) -> bool {
-    // SAFETY: asks for a number.
-    unsafe { libc::getppid() == us }
 }
 
 fn is_stopped(process: libc::pid_t) -> bool {

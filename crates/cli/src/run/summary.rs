@@ -2,11 +2,14 @@
 
 use super::rings::{self, Place};
 use crate::stat::human;
+use aclshim_collect::names::{self, Who};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::rule::Severity;
+use aclshim_trace::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What a run was.
@@ -41,8 +44,10 @@ impl Summary {
         for (file, why) in &survey.troubles {
             summary.remarks.insert(format!("{}: {why}", file.display()));
         }
+        let mut stems = Vec::new();
         for process in survey.processes().filter(|process| process.origin.born_ns >= since_ns) {
             summary.processes += 1;
+            stems.push(stem_of(&process.origin));
             summary.not_recorded += process.not_recorded;
             summary.overwritten += process.overwritten();
             summary.evicted += process.evicted;
@@ -67,39 +72,38 @@ impl Summary {
                 "process {pid} belongs to user {uid}: its records stay in memory; `aclshim collect` of that user writes them"
             ));
         }
-        summary.look_into(&place.dir, since_ns);
+        summary.look_into(&place.dir, &stems, since_ns);
         summary
     }
 
     /// The files of the run, and what the shim itself had to say in them.
-    fn look_into(&mut self, dir: &Path, since_ns: u64) {
+    fn look_into(&mut self, dir: &Path, stems: &[String], since_ns: u64) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let modified = entry.metadata().ok().and_then(|about| about.modified().ok());
-            let modified_ns = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-            // Clocks of file systems tick slowly.
-            if modified_ns.is_none_or(|time| (time.as_nanos() as u64) + 20_000_000 < since_ns) {
-                continue;
-            }
-            if is_own_log(&name) {
-                self.read_log(&entry.path(), since_ns);
-            }
-            if name.ends_with(".acltrace") || name.ends_with(".jsonl") {
+            let has_remarks = is_own_log(&name) && self.read_log(&entry.path(), since_ns);
+            if has_remarks || stems.iter().any(|stem| name.starts_with(stem.as_str())) {
                 self.files.push(name);
             }
         }
         self.files.sort();
     }
 
-    fn read_log(&mut self, path: &Path, since_ns: u64) {
+    /// Whether there is anything new in it.
+    fn read_log(&mut self, path: &Path, since_ns: u64) -> bool {
+        let mut is_new = false;
         for line in fs::read_to_string(path).unwrap_or_default().lines() {
             let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-            if line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)
+            // What makes no sense in the settings was said before the program began.
+            let is_new_to_them = line["event"] != "setting";
+            if is_new_to_them
+                && line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)
                 && let Some(message) = line["message"].as_str()
             {
                 self.remarks.insert(message.to_owned());
+                is_new = true;
             }
         }
+        is_new
     }
 
     /// Whether any call was seen.
@@ -117,13 +121,15 @@ impl Summary {
         let mut text = String::new();
         let mut say = |line: String| _ = writeln!(text, "aclshim: {line}");
         let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        if !self.has_calls() {
+            let why = "the program made no copy, or the shim was not loaded: `aclshim doctor -- program` looks closer";
+            say(format!("no call was seen ({why})"));
+        }
         let processes = if self.processes == 1 { "1 process".into() } else { format!("{} processes", self.processes) };
-        say(format!(
-            "{}, {}, {} in {processes}",
-            plural(self.calls, "call"),
-            human(self.bytes),
-            plural(self.errors, "error")
-        ));
+        let (calls, errors) = (plural(self.calls, "call"), plural(self.errors, "error"));
+        if self.has_calls() {
+            say(format!("{calls}, {}, {errors} in {processes}", human(self.bytes)));
+        }
         for remark in self.remarks.iter().take(8) {
             say(remark.clone());
         }
@@ -162,6 +168,18 @@ impl Summary {
             losses.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
         if lost.is_empty() { "nothing was lost".into() } else { format!("losses: {}", lost.join(", ")) }
     }
+}
+
+/// What the names of a process's files begin with.
+fn stem_of(origin: &Origin) -> String {
+    let who = Who {
+        pid: origin.pid,
+        born_ns: origin.born_ns,
+        host: origin.host.clone().into_bytes(),
+        executable: origin.executable.file_name().unwrap_or_default().as_bytes().to_vec(),
+        rank: origin.rank.clone().into_bytes(),
+    };
+    names::stem(origin.pattern.as_bytes(), &who)
 }
 
 /// `aclshim-PID.jsonl`: what the shim itself writes.
