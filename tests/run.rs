@@ -1,6 +1,7 @@
 //! `aclshim run`: the program runs as without it, and everything it copied is told.
 
 mod support;
+#[allow(dead_code)]
 #[path = "support/ways.rs"]
 mod ways;
 

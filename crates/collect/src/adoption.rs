@@ -117,8 +117,9 @@ pub fn finish_with(mut file: RingFile, mut drain: Drain) {
     let moved = drain.pass(file.header(), |number| file.ring(number), Reading::Finish);
     if moved > 0 {
         drain.adopt(file.path.as_os_str().as_bytes(), moved);
-        drain.stop(file.header(), |number| file.ring(number), "the process is gone");
     }
+    // What was lost stands only here, if nobody has written it down since.
+    drain.stop(file.header(), |number| file.ring(number), "the process is gone");
     let path = file.path.clone();
     if drain.is_well() && is_empty(file) {
         let _ = std::fs::remove_file(path);

@@ -71,6 +71,16 @@ fn all() -> libc::sigset_t {
     }
 }
 
+fn only(signal: c_int) -> libc::sigset_t {
+    // SAFETY: a set of ours.
+    unsafe {
+        let mut set = zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        set
+    }
+}
+
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -152,7 +162,7 @@ impl Child {
                         break end;
                     }
                 }
-                signal if signal > 0 => self.pass_on(signal, &info),
+                signal if signal > 0 => _ = self.pass_on(signal, &info),
                 _ => {}
             }
         };
@@ -180,20 +190,27 @@ impl Child {
 
     /// Stops as the program has stopped, so that whoever waits for us sees it.
     fn stop(&mut self, signal: c_int) {
+        // To stop takes a waiting SIGCONT away: it may be what the program is to go on with.
+        if let Some(info) = take_pending(libc::SIGCONT)
+            && self.pass_on(libc::SIGCONT, &info)
+        {
+            return;
+        }
         self.sentry.wake_us_after(self.pid);
         set_default(signal);
-        // SAFETY: a set of ours, and our own process, which stops here.
+        // SAFETY: our own process, which stops here.
         unsafe {
-            let mut one = zeroed::<libc::sigset_t>();
-            libc::sigaddset(&mut one, signal);
             libc::kill(libc::getpid(), signal);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &one, std::ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &only(signal), std::ptr::null_mut());
             libc::pthread_sigmask(libc::SIG_SETMASK, &all(), std::ptr::null_mut());
         }
         self.sentry.forget();
+        // Ours is taken, also if the whole group was sent it: it must not be there when the next one comes.
+        self.sentry.got(signal);
     }
 
-    fn pass_on(&mut self, signal: c_int, info: &libc::siginfo_t) {
+    /// Whether it had to be.
+    fn pass_on(&mut self, signal: c_int, info: &libc::siginfo_t) -> bool {
         // Asked in any case: it must not be there when the next one comes.
         let is_of_group = self.sentry.got(signal);
         // SAFETY: sent by a process, a signal tells which.
@@ -201,7 +218,7 @@ impl Child {
         // SAFETY: asks for a number.
         let us = unsafe { libc::getpid() };
         if is_of_group || sender == us || sender == self.sentry.pid {
-            return;
+            return false;
         }
         // What the program sends to its parent is meant for whoever started us.
         // SAFETY: the child has not been waited for: its number is its own. The value is passed on as it came.
@@ -212,6 +229,17 @@ impl Child {
                 _ => libc::kill(to, signal),
             };
         }
+        true
+    }
+}
+
+/// A signal that waits for us, if it does.
+fn take_pending(signal: c_int) -> Option<libc::siginfo_t> {
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: values of ours, filled if a signal came.
+    unsafe {
+        let mut info = zeroed::<libc::siginfo_t>();
+        (libc::sigtimedwait(&only(signal), &mut info, &now) == signal).then_some(info)
     }
 }
 
@@ -223,9 +251,7 @@ pub fn end_by(signal: c_int) {
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
-        let mut one = zeroed::<libc::sigset_t>();
-        libc::sigaddset(&mut one, signal);
         libc::kill(libc::getpid(), signal);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &one, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &only(signal), std::ptr::null_mut());
     }
 }

@@ -121,6 +121,7 @@ fn take_pending(signal: libc::c_int) -> bool {
     // SAFETY: a set and a time of ours.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, signal);
         libc::sigtimedwait(&set, std::ptr::null_mut(), &now) == signal
     }
