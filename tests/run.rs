@@ -8,6 +8,7 @@ mod ways;
 use aclshim_trace::reader;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::FromRawFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -71,6 +72,20 @@ fn one_line_gives_a_summary_a_trace_a_log_and_findings() {
     }
     assert!(log(&out).iter().any(|line| line["event"] == "finding"));
     assert_eq!(stat.0["slots"]["ring"], 0, "all is on disk");
+}
+
+#[test]
+fn without_a_trace_the_summary_is_the_same() {
+    let bad = target("c-examples/kv_offload");
+    let run =
+        |calls: &str| under(&["--error-exitcode", "9", "--require-calls"], &bad).env("ACLSHIM_CALLS", calls).run();
+    let (with, without) = (run("trace"), run("off"));
+    let told = |output: &Output| {
+        let lines = output.stderr.lines().filter(|line| !line.contains("trace and log") && !line.contains("next:"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(told(&with).len() > 3 && told(&without) == told(&with), "{}\n{}", with.stderr, without.stderr);
+    assert_eq!((with.status.code(), without.status.code()), (Some(9), Some(9)));
 }
 
 #[test]
@@ -265,6 +280,56 @@ fn a_signal_reaches_the_program_once_whether_it_was_sent_to_us_or_to_all() {
     assert_eq!(ordered.line(), format!("{} 0", libc::SIGRTMAX()));
     let (status, errors, scratch) = ordered.end();
     assert!(status.success() && errors.starts_with("aclshim: 2 calls"), "{status:?} {errors}");
+    assert_eq!(Stat::of(&scratch.join("out"), &scratch).total("calls"), 2);
+}
+
+/// A terminal: our end, and what a program has of it.
+fn terminal() -> (fs::File, fs::File) {
+    let (mut ours, mut theirs) = (0, 0);
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: two descriptors that are made here, and owned from here on.
+    unsafe {
+        assert_eq!(libc::openpty(&mut ours, &mut theirs, none.cast(), none.cast(), none.cast()), 0);
+        (fs::File::from_raw_fd(ours), fs::File::from_raw_fd(theirs))
+    }
+}
+
+#[test]
+fn a_key_of_the_terminal_reaches_the_program_once() {
+    let (mut keys, theirs) = terminal();
+    let scratch = scratch("terminal");
+    let mut command = aclshim();
+    command.args(["run", "--sim", "--quiet", "--"]).arg(host("hosts/run_signals.c"));
+    command.env("ACLSHIM_DIR", scratch.join("out")).env("ACLSHIM_RING_DIR", &scratch);
+    command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+    // SAFETY: system calls only: a session whose terminal this is.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            libc::ioctl(0, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut lines = BufReader::new(keys.try_clone().unwrap()).lines();
+    // What was typed is shown, too.
+    let mut line = || lines.next().unwrap().unwrap().trim_end().replace("^C", "").replace("^\\", "").replace("^Z", "");
+    assert!(line().starts_with("ready"));
+    let mark = libc::SIGRTMIN() + 5;
+    let send = |signal| {
+        // SAFETY: our own child.
+        assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
+    };
+    for (key, signal) in [(b"\x03", libc::SIGINT), (b"\x1c", libc::SIGQUIT), (b"\x1a", libc::SIGTSTP)] {
+        keys.write_all(key).unwrap();
+        assert_eq!(line(), format!("{signal} 0"));
+        send(mark);
+        assert_eq!(line(), format!("{mark} 0"), "{signal}: not twice");
+    }
+    send(libc::SIGRTMAX());
+    assert_eq!(line(), format!("{} 0", libc::SIGRTMAX()));
+    assert!(child.wait().unwrap().success());
     assert_eq!(Stat::of(&scratch.join("out"), &scratch).total("calls"), 2);
 }
 

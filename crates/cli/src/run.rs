@@ -13,7 +13,7 @@ mod summary;
 use crate::config::InForce;
 use crate::dropin::find_shim;
 use aclshim_facts::rule::Severity;
-use aclshim_facts::settings::{AS, CONFIG, DIR, DRAIN, MODE, RING_DIR};
+use aclshim_facts::settings::{AS, CALLS, CONFIG, DIR, DRAIN, MODE, RING_DIR};
 use aclshim_trace::clock::realtime_ns;
 use anyhow::{Context, Result, bail};
 use child::{Child, End};
@@ -22,7 +22,7 @@ use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
-use summary::Summary;
+use summary::{Summary, Told};
 
 /// Our own failure, as `env` and `timeout` have it.
 const OUR_FAILURE: u8 = 125;
@@ -119,7 +119,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let still_running = rings::still_running(&plan.marks);
     let collector =
         (going_on > 0 || !still_running.is_empty()).then(|| rings::detach(&plan.place, &plan.marks)).transpose();
-    let summary = Summary::read(&plan.place, since_ns);
+    let summary = Summary::read(&plan.place, since_ns, plan.told);
     if !arguments.quiet {
         let dir = arguments.out.as_deref().unwrap_or(&plan.place.dir);
         eprint!("{}", summary.text(dir, &std::env::args().next().unwrap_or_else(|| "aclshim".into())));
@@ -184,6 +184,7 @@ struct Plan {
     /// The entries of the environment that tell processes of the run from others.
     marks: Vec<Vec<u8>>,
     complaints: Vec<String>,
+    told: Told,
 }
 
 impl Plan {
@@ -225,7 +226,8 @@ impl Plan {
         for (name, value) in &variables {
             environment.push(CString::new(entry(name, value)).with_context(|| format!("{name}: a NUL byte"))?);
         }
-        Ok(Self { place: Place { rings, dir }, environment, marks, complaints: in_force.complaints })
+        let told = if in_force.value(&CALLS) == Some("off".as_ref()) { Told::Log } else { Told::Trace };
+        Ok(Self { place: Place { rings, dir }, environment, marks, complaints: in_force.complaints, told })
     }
 }
 

@@ -32,10 +32,23 @@ pub struct Summary {
     files: Vec<String>,
 }
 
+/// Where a run can be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The trace tells of every call.
+    Trace,
+    /// There is none (`ACLSHIM_CALLS=off`): the log has the sums.
+    Log,
+}
+
 impl Summary {
     /// Of the processes that have recorded to a directory since.
-    pub fn read(place: &Place, since_ns: u64) -> Self {
+    pub fn read(place: &Place, since_ns: u64, told: Told) -> Self {
         let mut summary = Self::default();
+        if told == Told::Log {
+            summary.read_logs(&place.dir, since_ns);
+            return summary;
+        }
         let mut survey = Survey::default();
         if let Err(why) = survey.read(&place.dir, std::slice::from_ref(&place.rings)) {
             summary.remarks.insert(format!("{}: {why}", place.dir.display()));
@@ -104,6 +117,47 @@ impl Summary {
             }
         }
         is_new
+    }
+
+    /// Adds up what the logs say of processes that have ended since.
+    fn read_logs(&mut self, dir: &Path, since_ns: u64) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let text =
+                if name.ends_with(".jsonl") { fs::read_to_string(entry.path()).unwrap_or_default() } else { continue };
+            let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            let before = self.processes;
+            for line in lines.filter(|line| line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)) {
+                let number = |key: &str| line[key].as_u64().unwrap_or(0);
+                let rule = || line["rule"].as_str().unwrap_or_default().to_owned();
+                match line["event"].as_str() {
+                    Some("finding") => {
+                        let on = line["on"].as_str().map_or_else(String::new, |on| format!(" on {on}"));
+                        let worst = line["severity"].as_str().and_then(|name| super::severity(name).ok());
+                        let of_rule = self.findings.entry(rule() + &on).or_default();
+                        of_rule.0 = of_rule.0.max(worst);
+                    }
+                    Some("findings") => {
+                        self.known += number("known");
+                        self.findings.entry(rule()).or_default().1 += number("found").saturating_sub(number("known"));
+                    }
+                    Some("stopped") => {
+                        self.processes += 1;
+                        self.calls += number("calls");
+                        self.errors += number("errors");
+                        self.bytes = self.bytes.saturating_add(number("bytes"));
+                        self.not_recorded += number("not_recorded");
+                        self.overwritten += number("overwritten");
+                    }
+                    _ => {}
+                }
+            }
+            if self.processes > before {
+                self.files.push(name);
+            }
+        }
+        self.findings.retain(|_, (_, count)| *count > 0);
+        self.files.sort();
     }
 
     /// Whether any call was seen.
