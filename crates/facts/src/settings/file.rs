@@ -192,7 +192,10 @@ fn is_end(rest: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn read_all(text: &str) -> (Vec<(u32, String)>, Vec<(u32, Wrong)>) {
+    /// What a text says, line by line.
+    type Lines<T> = Vec<(u32, T)>;
+
+    fn read_all(text: &str) -> (Lines<String>, Lines<Wrong>) {
         let (mut held, mut wrong) = (Vec::new(), Vec::new());
         read(text.as_bytes(), &mut |line, said| match said {
             Said::Value(setting, value) => {
