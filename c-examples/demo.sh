@@ -4,28 +4,37 @@
 set -eu
 built=$(cd "$1" && pwd)
 out=$built/demo
-rm -rf "$out" && mkdir -p "$out/ring"
-
-run() {
-    LD_LIBRARY_PATH=$built/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
-}
+aclshim=$built/release/aclshim
+program=$built/c-examples/kv_offload
+rm -rf "$out" && mkdir -p "$out"
 
 echo "== c-examples/kv_offload.c, an unmodified program, on the simulated device (Ascend910B1):"
 echo
-run "$built/c-examples/kv_offload" >"$out/without.txt"
-
-export ACLSHIM_DIR="$out/seen" ACLSHIM_RING_DIR="$out/ring"
-run env LD_PRELOAD="$built/release/libaclshim.so" "$built/c-examples/kv_offload" | tee "$out/with.txt" | sed 's/^/   /'
+LD_LIBRARY_PATH=$built/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$program" >"$out/without.txt"
+"$aclshim" run --sim --require-calls --out "$out/seen" -- "$program" >"$out/with.txt" 2>"$out/summary.txt" ||
+    { cat "$out/summary.txt" >&2; exit 1; }
+sed 's/^/   /' "$out/with.txt"
 cmp -s "$out/without.txt" "$out/with.txt" || { echo "its output differs from a run without the shim: $out" >&2; exit 1; }
 
 echo
-echo "== The same output as without the shim. What the shim saw (aclshim stat):"
+echo "== The same output as without the shim. What aclshim run says of it:"
 echo
-"$built/release/aclshim" stat "$out/seen" | sed 's/^/   /'
+fold -s -w 110 "$out/summary.txt" | sed 's/^/   /'
 echo
-echo "== And which calls break a rule of the vendor's, the last two and how many in all (aclshim findings):"
+echo "== The calls (aclshim stat):"
 echo
-"$built/release/aclshim" findings "$out/seen" | tail -n 12 | fold -s -w 110 | sed 's/^/   /'
+"$aclshim" stat "$out/seen" | sed 's/^/   /'
 echo
-echo "Now your own program:"
-echo "   LD_PRELOAD=$built/release/libaclshim.so ACLSHIM_DIR=seen ./program && $built/release/aclshim findings seen"
+echo "== Which of them break a rule of the vendor's, the last two and how many in all (aclshim findings):"
+echo
+"$aclshim" findings "$out/seen" | tail -n 12 | fold -s -w 110 | sed 's/^/   /'
+echo
+echo "Now your own program (leave --sim out where there is an NPU):"
+echo "   $aclshim run --sim -- ./program"
+if "$aclshim" report "$out/seen" -o "$out/report.html" 2>"$out/report.txt" >&2; then
+    echo
+    echo "All of this as one page for the browser: $out/report.html"
+elif ! grep -Eq "not built yet|unexpected argument" "$out/report.txt"; then
+    cat "$out/report.txt" >&2
+    exit 1
+fi

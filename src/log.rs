@@ -5,7 +5,8 @@
 
 use crate::boot::wait_until;
 use crate::settings::settings;
-use aclshim_facts::settings::{Setting, Value, bytes_text};
+use aclshim_facts::settings::file::Wrong;
+use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -147,23 +148,55 @@ pub fn last_words(function: &str, rule: &str, statement: &str, fix: &str) {
     });
 }
 
-/// Names a setting whose value made no sense, and what holds instead.
-pub fn nonsense(setting: &Setting) {
-    let name = setting.variable;
+/// A setting where it was given: its variable, or the line of the settings file and its key.
+struct Given(&'static Setting, u32);
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            0 => f.write_str(self.0.variable),
+            line => write!(f, "{}:{line}: {}", ConfigFile, self.0.key()),
+        }
+    }
+}
+
+/// The settings file; the end of its path, where all of it would leave no room for the rest.
+struct ConfigFile;
+
+impl fmt::Display for ConfigFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = settings().config.as_bytes();
+        let end = path.get(path.len().saturating_sub(240)..).unwrap_or(path);
+        end.utf8_chunks().try_for_each(|chunk| f.write_str(chunk.valid()))
+    }
+}
+
+/// Names a setting whose value made no sense, and what holds instead; `at` is its line in the settings file, or 0.
+pub fn nonsense(setting: &'static Setting, at: u32) {
+    let (name, given) = (setting.variable, Given(setting, at));
     match setting.value {
         Value::Choice(words) => {
-            line(Event::Setting, name, format_args!("{name} must be one of {words:?}; {:?} is in force", words[0]));
+            line(Event::Setting, name, format_args!("{given} must be one of {words:?}; {:?} is in force", words[0]));
         }
         Value::Bytes(default, least, most) => {
             let [default, least, most] = [default, least, most].map(bytes_text);
-            let must = format_args!("{name} must be from {}{} to {}{}", least.0, least.1, most.0, most.1);
+            let must = format_args!("{given} must be from {}{} to {}{}", least.0, least.1, most.0, most.1);
             line(Event::Setting, name, format_args!("{must}; {}{} is in force", default.0, default.1));
         }
         Value::Count(default, least, most) => {
-            line(Event::Setting, name, format_args!("{name} must be from {least} to {most}; {default} is in force"));
+            line(Event::Setting, name, format_args!("{given} must be from {least} to {most}; {default} is in force"));
         }
-        Value::Text(_) => line(Event::Setting, name, format_args!("{name} is too long; it is not in force")),
+        Value::Text(_) => line(Event::Setting, name, format_args!("{given} is too long; it is not in force")),
         Value::Path(_) => {}
+    }
+}
+
+/// Names a line of the settings file that made no sense, or the file itself.
+pub fn nonsense_line(at: u32, why: Wrong) {
+    let name = CONFIG.variable;
+    match at {
+        0 => line(Event::Setting, name, format_args!("{ConfigFile}: {why}; nothing of it is in force")),
+        at => line(Event::Setting, name, format_args!("{ConfigFile}:{at}: {why}")),
     }
 }
 

@@ -273,8 +273,11 @@ pub fn say_missed() {
 /// Says which settings make no sense.
 #[inline(never)] // as above
 fn say_nonsense() {
-    for setting in settings().nonsense.iter().flatten() {
-        log::nonsense(setting);
+    for &(line, why) in settings().wrong.iter().flatten() {
+        log::nonsense_line(line, why);
+    }
+    for &(setting, line) in settings().nonsense.iter().flatten() {
+        log::nonsense(setting, line);
     }
     check::policy(log::nonsense_rule);
 }

@@ -1,9 +1,10 @@
-//! The settings in force in this process: read once, at boot, from the environment.
+//! The settings in force in this process: read once, at boot, from the environment, and from the file that it names.
 //!
 //! `secure_getenv` only: in a program with raised privileges nobody's environment steers us.
 
+use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{
-    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, DEEPBIND, DIR, DRAIN, FILE, FORM, MODE, MUTE, REAL, RECORD,
+    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, MODE, MUTE, REAL, RECORD,
     RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting, Value, bytes_text,
 };
 use aclshim_trace::text::Text;
@@ -11,8 +12,14 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::fmt;
 
+mod from_file;
+
+use from_file::FromFile;
+
 /// The room for a path.
 pub const PATH: usize = 4096;
+/// So many lines of the settings file are complained about.
+const COMPLAINTS: usize = 8;
 
 /// What is in force.
 pub struct Settings {
@@ -64,8 +71,12 @@ pub struct Settings {
     pub ring_dir: Text<PATH>,
     /// [`REAL`]; empty if not set.
     pub real: Text<PATH>,
-    /// Settings whose value made no sense, as many as there are.
-    pub nonsense: [Option<&'static Setting>; SETTINGS.len()],
+    /// [`CONFIG`], absolute; empty if not set.
+    pub config: Text<PATH>,
+    /// Settings whose value made no sense, as many as there are, and the line of the file, or 0.
+    pub nonsense: [Option<(&'static Setting, u32)>; SETTINGS.len()],
+    /// What is wrong with the file, and the line, or 0 for all of it.
+    pub wrong: [Option<(u32, Wrong)>; COMPLAINTS],
 }
 
 /// `enforce` among the words of [`MODE`].
@@ -110,7 +121,9 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     files: false,
     ring_dir: Text::new(),
     real: Text::new(),
+    config: Text::new(),
     nonsense: [None; SETTINGS.len()],
+    wrong: [None; COMPLAINTS],
 }));
 
 /// The settings. Before [`read`] they are the defaults without a directory: no file is made.
@@ -119,17 +132,29 @@ pub fn settings() -> &'static Settings {
     unsafe { &*IN_FORCE.0.get() }
 }
 
-/// Reads the environment.
+/// Reads the environment, and the file.
 ///
 /// # Safety
 /// Called once, by the thread that boots, before anybody else may call [`settings`].
 pub unsafe fn read() {
     // SAFETY: the caller's promise.
     let settings = unsafe { &mut *IN_FORCE.0.get() };
+    let mut file = None;
+    if let Some(path) = environment(CONFIG.variable) {
+        push_absolute(&mut settings.config, path);
+        file = FromFile::read(settings.config.as_c_str(), &mut settings.wrong);
+    }
+    let file = file.as_ref();
+    // What was given, and on which line of the file.
+    let given = |setting: &Setting| {
+        let variable = environment(setting.variable).map(|value| (value, 0));
+        variable.or_else(|| file?.value(setting))
+    };
+    let variable = |setting: &Setting| given(setting).map(|(value, _)| value);
     let mut nonsense = settings.nonsense.iter_mut();
     let mut refused = |setting| {
         if let Some(place) = nonsense.next() {
-            *place = Some(setting);
+            *place = Some((setting, given(setting).map_or(0, |(_, line)| line)));
         }
     };
     for (setting, value) in [
@@ -171,6 +196,9 @@ pub unsafe fn read() {
         }
     };
     text(&RULES, &mut |given| settings.rules.set(given));
+    if let Some(file) = file.filter(|_| variable(&RULES).is_none()) {
+        settings.rules = file.rules;
+    }
     text(&SOC, &mut |given| settings.soc.set(given));
     text(&CANN, &mut |given| settings.cann.set(given));
     text(&AS, &mut |given| settings.as_products.set(given));
@@ -211,10 +239,6 @@ pub fn environment(name: &str) -> Option<&'static [u8]> {
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
     };
     value.filter(|value| !value.is_empty())
-}
-
-fn variable(setting: &Setting) -> Option<&'static [u8]> {
-    environment(setting.variable)
 }
 
 impl Settings {
@@ -270,6 +294,7 @@ impl Settings {
                     (&AS, self.as_products.as_bytes()),
                     (&MUTE, self.mute.as_bytes()),
                     (&BASELINE, self.baseline.as_bytes()),
+                    (&CONFIG, self.config.as_bytes()),
                 ];
                 let found = text.iter().find(|(other, _)| of(other)).map_or(&b""[..], |(_, text)| text);
                 for chunk in found.utf8_chunks() {

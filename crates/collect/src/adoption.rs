@@ -121,6 +121,13 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
     if !drain.is_well() || !is_empty(file) {
         return false;
     }
+    // Who wrote the rest was ended before it could say that this is the end.
+    if (0..file.look_for_rings())
+        .filter_map(|number| file.ring(number))
+        .any(|ring| ring.control.drained.load(Ordering::Relaxed) > 0)
+    {
+        drain.begin(file.header());
+    }
     // What was lost stands only here, if nobody has written it down since.
     drain.stop(file.header(), |number| file.ring(number), "the process is gone");
     let is_done = drain.is_well();

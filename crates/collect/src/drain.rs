@@ -202,7 +202,7 @@ impl Drain {
     }
 
     /// Says that the process is here, before anything else.
-    fn begin(&mut self, header: &Header) {
+    pub fn begin(&mut self, header: &Header) {
         if self.has_begun {
             return;
         }

@@ -10,7 +10,7 @@ use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::HEADER;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,10 @@ pub struct Outside {
     /// How many files are held at most.
     most: usize,
     counts_kinds: bool,
+    /// Where the records of those go that are wanted; all are if there is none.
+    only: Option<PathBuf>,
+    /// Those that are not.
+    others: BTreeSet<PathBuf>,
     drains: BTreeMap<PathBuf, Drained>,
 }
 
@@ -56,11 +60,15 @@ impl Outside {
     pub fn new(folder: &Path) -> Self {
         crate::install();
         let pid_ns = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
-        // The only user of a file is asked for by a lease. Who opens the file just then is told to us by this signal, whose
-        // default is to end us.
-        // SAFETY: nobody here waits for it.
-        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
-        Self { folder: folder.to_owned(), pid_ns, most: usize::MAX, counts_kinds: false, drains: BTreeMap::new() }
+        Self {
+            folder: folder.to_owned(),
+            pid_ns,
+            most: usize::MAX,
+            counts_kinds: false,
+            only: None,
+            others: BTreeSet::new(),
+            drains: BTreeMap::new(),
+        }
     }
 
     /// Counts calls by the kind of copy, too.
@@ -71,6 +79,25 @@ impl Outside {
     /// Holds so many files at most; the others wait.
     pub fn hold_at_most(&mut self, most: usize) {
         self.most = most;
+    }
+
+    /// Takes only those whose records go to `dir`.
+    pub fn only(&mut self, dir: &Path) {
+        self.only = Some(dir.to_owned());
+    }
+
+    /// Whether a file's records are wanted. It is not taken to find that out: another drain may want it.
+    fn is_wanted(&mut self, path: &Path) -> bool {
+        let Some(dir) = &self.only else { return true };
+        if self.others.contains(path) {
+            return false;
+        }
+        let Ok(file) = RingFile::open(path) else { return false };
+        let is_wanted = Origin::new(file.header()).dir == *dir;
+        if !is_wanted {
+            self.others.insert(path.to_owned());
+        }
+        is_wanted
     }
 
     /// Looks for processes that came or ended.
@@ -84,6 +111,7 @@ impl Outside {
         for path in reader::files(&self.folder).unwrap_or_default() {
             if !self.drains.contains_key(&path)
                 && self.drains.len() < self.most
+                && self.is_wanted(&path)
                 && let Some(found) = self.open(&path)
             {
                 self.drains.insert(path, found);

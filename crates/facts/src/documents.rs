@@ -1,7 +1,7 @@
 //! The pages under `docs/` that are made from the tables.
 
 use crate::functions::FUNCTIONS;
-use crate::settings::{SETTINGS, Value, bytes_text};
+use crate::settings::{CONFIG, SETTINGS, Value, bytes_text};
 use std::fmt::Write;
 
 /// Every generated page: file name under `docs/` and text.
@@ -27,8 +27,10 @@ fn rules() -> String {
 
 fn settings() -> String {
     let mut page = format!(
-        "# Settings\n\n{MADE}Environment variables, read once when the library is loaded. A value that makes no sense \
-         gets one line in the log, and the default holds.\n\n| variable | default | values | meaning |\n|---|---|---|---|\n"
+        "# Settings\n\n{MADE}Environment variables, and keys of a settings file that `ACLSHIM_CONFIG` names (how it is written: \
+         [running.md](running.md)), read once when the library is loaded. A variable comes before the file. A value that makes \
+         no sense gets one line in the log, and the default holds. `aclshim config` says what is in force.\n\n\
+         | variable | key | default | values | meaning |\n|---|---|---|---|---|\n"
     );
     for setting in SETTINGS {
         let bytes = |number| {
@@ -42,7 +44,9 @@ fn settings() -> String {
             Value::Bytes(default, least, most) => (bytes(default), format!("{} to {}", bytes(least), bytes(most))),
             Value::Count(default, least, most) => (default.to_string(), format!("{least} to {most}")),
         };
-        let _ = writeln!(page, "| `{}` | {default} | {values} | {} |", setting.variable, setting.sentence);
+        let is_in_file = !std::ptr::eq(*setting, &CONFIG);
+        let key = if is_in_file { format!("`{}`", setting.key()) } else { String::new() };
+        let _ = writeln!(page, "| `{}` | {key} | {default} | {values} | {} |", setting.variable, setting.sentence);
     }
     page
 }

@@ -27,6 +27,11 @@ const WORDS: [(&str, Action); 5] = [
 ];
 
 impl Action {
+    /// The one that a word stands for.
+    pub fn of(word: &[u8]) -> Option<Self> {
+        WORDS.iter().find(|(known, _)| known.as_bytes() == word).map(|(_, action)| *action)
+    }
+
     /// Its word.
     pub fn name(self) -> &'static str {
         WORDS.iter().find(|(_, action)| *action == self).map_or("", |(word, _)| word)
@@ -62,9 +67,9 @@ impl Policy {
         for part in list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|part| !part.is_empty()) {
             let mut halves = part.splitn(2, |&byte| byte == b'=').map(<[u8]>::trim_ascii);
             let rule = halves.next().and_then(&number);
-            let word = halves.next().and_then(|word| WORDS.iter().find(|(known, _)| known.as_bytes() == word));
-            match (rule.and_then(|rule| self.said.get_mut(rule)), word) {
-                (Some(place), Some((_, action))) => *place = Some(*action),
+            let action = halves.next().and_then(Action::of);
+            match (rule.and_then(|rule| self.said.get_mut(rule)), action) {
+                (Some(place), Some(action)) => *place = Some(action),
                 _ => refused(part),
             }
         }

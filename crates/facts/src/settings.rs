@@ -1,5 +1,12 @@
 //! The settings table: one row a setting. Parser, documents and the record of what is in force
-//! are made from it.
+//! are made from it. A setting is an environment variable and a key in the settings [`file`].
+
+pub mod file;
+
+use core::fmt;
+
+/// What every variable begins with.
+pub const PREFIX: &str = "ACLSHIM_";
 
 /// One setting.
 #[derive(Debug)]
@@ -27,7 +34,27 @@ pub enum Value {
     Count(u64, u64, u64),
 }
 
+/// A setting's key in the settings file, to be shown: `ring_size` for `ACLSHIM_RING_SIZE`.
+#[derive(Clone, Copy)]
+pub struct Key(&'static str);
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|letter| fmt::Write::write_char(f, letter.to_ascii_lowercase()))
+    }
+}
+
 impl Setting {
+    /// Its key in the settings file.
+    pub fn key(&self) -> Key {
+        Key(self.variable.strip_prefix(PREFIX).unwrap_or(self.variable))
+    }
+
+    /// Whether that is its key: small letters.
+    pub fn has_key(&self, key: &[u8]) -> bool {
+        self.key().0.as_bytes().eq_ignore_ascii_case(key) && !key.iter().any(u8::is_ascii_uppercase)
+    }
+
     /// The words of a choice, and none for anything else.
     pub const fn choices(&self) -> &'static [&'static str] {
         match self.value {
@@ -63,6 +90,13 @@ impl Setting {
         }
     }
 }
+
+/// The settings file.
+pub static CONFIG: Setting = Setting {
+    variable: "ACLSHIM_CONFIG",
+    value: Value::Path("none"),
+    sentence: "a settings file (aclshim.toml); a variable that is set comes before what the file says",
+};
 
 /// What the shim does with a call.
 pub static MODE: Setting = Setting {
@@ -236,6 +270,7 @@ pub static STDERR: Setting = Setting {
 
 /// All settings.
 pub static SETTINGS: &[&Setting] = &[
+    &CONFIG,
     &MODE,
     &RULES,
     &SOC,

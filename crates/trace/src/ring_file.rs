@@ -56,6 +56,9 @@ pub struct RingFile {
     protection: libc::c_int,
 }
 
+/// Which signal tells of a lease; the number is the same on all that Linux runs on, and libc does not have it.
+const F_SETSIG: libc::c_int = 10;
+
 impl RingFile {
     /// Opens a file to look at it.
     pub fn open(path: &Path) -> Result<Self, Unreadable> {
@@ -116,8 +119,10 @@ impl RingFile {
     /// `None` where the file system cannot say. For a file that is opened to be drained, by its owner.
     ///
     /// A lease on a file is granted to its only user. It is given back at once: who opens the file in between waits for
-    /// that, and the system tells us by SIGIO, which the caller must ignore.
+    /// that, and the system tells us by a signal; by one that does nothing, not by SIGIO, which would end us.
     pub fn is_alone(&self) -> Option<bool> {
+        // SAFETY: an open descriptor of ours.
+        unsafe { libc::fcntl(self.file.as_raw_fd(), F_SETSIG, libc::SIGURG) };
         let lease = |kind: libc::c_int| {
             // SAFETY: an open descriptor of ours.
             unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETLEASE, kind) }

@@ -1,0 +1,248 @@
+//! The settings that hold for a program that is started here: environment, file, default.
+
+use super::{default, values};
+use aclshim_facts::policy::{Action, Policy};
+use aclshim_facts::product::Product;
+use aclshim_facts::rules::RULES;
+use aclshim_facts::settings::file::{self, Said, Wrong};
+use aclshim_facts::settings::{AS, CONFIG, PREFIX, RULES as ACTIONS, SETTINGS, SOC, Setting, Value};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An option of the command.
+    Option,
+    /// The variable.
+    Environment,
+    /// This line of the settings file.
+    File(u32),
+    /// Nowhere: it was not given.
+    Default,
+}
+
+impl Source {
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Option => "option",
+            Source::Environment => "environment",
+            Source::File(_) => "file",
+            Source::Default => "default",
+        }
+    }
+}
+
+/// A setting as it holds.
+pub struct Row {
+    /// Which.
+    pub setting: &'static Setting,
+    /// Its value; none if the default holds.
+    pub value: Option<OsString>,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// All settings as they hold.
+pub struct InForce {
+    /// In the order of the table.
+    pub rows: Vec<Row>,
+    /// What makes no sense, a sentence each.
+    pub complaints: Vec<String>,
+    /// The settings file, if one is named.
+    pub file: Option<PathBuf>,
+}
+
+impl InForce {
+    /// With this settings file, or the one that the environment names.
+    pub fn read(config: Option<&Path>) -> Self {
+        let named = variable(&CONFIG).map(PathBuf::from);
+        let file = config.map(Path::to_owned).or(named);
+        let mut complaints = Vec::new();
+        let mut from_file = file.as_deref().map(|path| from_file(path, &mut complaints)).unwrap_or_default();
+        let rows = SETTINGS
+            .iter()
+            .map(|&setting| {
+                let given = match (variable(setting), from_file.remove(setting.variable)) {
+                    _ if std::ptr::eq(setting, &CONFIG) => {
+                        let source = if config.is_some() { Source::Option } else { Source::Environment };
+                        file.clone().map(|path| (path.into_os_string(), source))
+                    }
+                    (Some(value), _) => Some((value, Source::Environment)),
+                    (None, Some((line, value))) => Some((value, Source::File(line))),
+                    (None, None) => None,
+                };
+                let Some((value, source)) = given else { return Row { setting, value: None, source: Source::Default } };
+                let shown = match (source, &file) {
+                    (Source::File(line), Some(path)) => format!("{}:{line}: {}", path.display(), setting.key()),
+                    _ => setting.variable.into(),
+                };
+                let wrongs = nonsense(setting, value.as_bytes());
+                let is_in_force = wrongs.is_empty() || matches!(setting.value, Value::Text(_));
+                for wrong in wrongs {
+                    complaints.push(format!("{shown} = {}: {wrong}", value.display()));
+                }
+                if is_in_force {
+                    Row { setting, value: Some(value), source }
+                } else {
+                    Row { setting, value: None, source: Source::Default }
+                }
+            })
+            .collect();
+        complaints.extend(unknown_variables());
+        Self { rows, complaints, file }
+    }
+
+    /// The value of a setting, if it was given.
+    pub fn value(&self, setting: &Setting) -> Option<&OsStr> {
+        self.rows.iter().find(|row| std::ptr::eq(row.setting, setting))?.value.as_deref()
+    }
+}
+
+/// A variable; an empty one counts as not set, as in the shim.
+fn variable(setting: &Setting) -> Option<OsString> {
+    std::env::var_os(setting.variable).filter(|value| !value.is_empty())
+}
+
+type FromFile = BTreeMap<&'static str, (u32, OsString)>;
+
+fn from_file(path: &Path, complaints: &mut Vec<String>) -> FromFile {
+    let text = match load(path) {
+        Ok(text) => text,
+        Err((wrong, why)) => {
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            complaints.push(format!("{}: {wrong}{why}; nothing of it is in force", path.display()));
+            return FromFile::new();
+        }
+    };
+    let mut found = FromFile::new();
+    let mut rules = Vec::new();
+    file::read(&text, &mut |line, said| match said {
+        Said::Value(_, b"") => {}
+        Said::Value(setting, value) => _ = found.insert(setting.variable, (line, OsString::from_vec(value.to_vec()))),
+        Said::Rule(rule, action) => rules.push((line, format!("{}={}", rule.id, action.name()))),
+        Said::Wrong(wrong) => {
+            complaints.push(format!("{}:{line}: {wrong}{}", path.display(), hint(&text, line, wrong)));
+        }
+    });
+    if let Some(&(line, _)) = rules.first() {
+        let list = rules.into_iter().map(|(_, rule)| rule).collect::<Vec<_>>().join(",");
+        found.insert(ACTIONS.variable, (line, list.into()));
+    }
+    found
+}
+
+fn load(path: &Path) -> Result<Vec<u8>, (Wrong, Option<std::io::Error>)> {
+    let unreadable = |error| (Wrong::Unreadable, Some(error));
+    let options = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let file = options.map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err((Wrong::NotAFile, None));
+    }
+    let mut text = Vec::new();
+    file.take(file::MOST as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
+    if text.len() > file::MOST { Err((Wrong::TooLong, None)) } else { Ok(text) }
+}
+
+/// What may have been meant by a key that is not known.
+fn hint(text: &[u8], line: u32, wrong: Wrong) -> String {
+    let line = text.split(|&byte| byte == b'\n').nth(line as usize - 1).unwrap_or_default();
+    let key = String::from_utf8_lossy(line.split(|&byte| byte == b'=').next().unwrap_or_default().trim_ascii());
+    let known: Vec<String> = match wrong {
+        Wrong::Key => SETTINGS.iter().map(|setting| setting.key().to_string()).collect(),
+        Wrong::Rule => RULES.iter().map(|rule| rule.id.to_owned()).collect(),
+        _ => return String::new(),
+    };
+    suggestion(&key, known.iter().map(String::as_str))
+}
+
+/// What makes no sense about a value.
+fn nonsense(setting: &Setting, given: &[u8]) -> Vec<String> {
+    let shown = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+    match setting.value {
+        Value::Choice(words) if !words.iter().any(|word| word.as_bytes() == given) => {
+            vec![format!("must be one of {}; {} is in force", values(setting), words[0])]
+        }
+        Value::Bytes(..) | Value::Count(..) if setting.number(given).is_none() => {
+            vec![format!("must be from {}; {} is in force", values(setting), default(setting))]
+        }
+        Value::Text(_) if std::ptr::eq(setting, &ACTIONS) => {
+            let mut wrong = Vec::new();
+            let number = |id: &[u8]| RULES.iter().position(|rule| rule.id.as_bytes() == id);
+            Policy::new(false).read(given, number, |part| {
+                let (rule, action) = (shown(part), part.splitn(2, |&byte| byte == b'=').nth(1));
+                let id = rule.split('=').next().unwrap_or_default().trim().to_owned();
+                wrong.push(match action.map(<[u8]>::trim_ascii).and_then(Action::of) {
+                    None => format!("{rule:?} is not RULE=ACTION with off, log, warn, refuse or abort"),
+                    Some(_) => format!("{id:?} is no rule{}", suggestion(&id, RULES.iter().map(|rule| rule.id))),
+                });
+            });
+            wrong
+        }
+        Value::Text(_) if [&AS, &SOC].iter().any(|known| std::ptr::eq(setting, *known)) => {
+            let names = given.split(|&byte| byte == b',').map(|part| shown(part.trim_ascii()));
+            let unknown = names.filter(|name| !name.is_empty() && Product::of(name).is_none());
+            unknown.map(|name| format!("{name:?} is no product that is known here")).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Variables that look like ours and are not.
+fn unknown_variables() -> Vec<String> {
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    let mut unknown: Vec<String> = names
+        .filter(|name| name.starts_with(PREFIX) && !SETTINGS.iter().any(|setting| setting.variable == name))
+        .collect();
+    unknown.sort();
+    let known = || SETTINGS.iter().map(|setting| setting.variable);
+    unknown.iter().map(|name| format!("{name}: no setting has this name{}", suggestion(name, known()))).collect()
+}
+
+/// The nearest of these, as a question; nothing if none is near.
+fn suggestion<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = known.map(|name| (distance(given, name), name)).min();
+    match near {
+        Some((far, name)) if far <= 3 && far * 2 <= name.len() => format!("; did you mean {name}?"),
+        _ => String::new(),
+    }
+}
+
+/// How many letters must be changed, added or removed to make one word from another; capitals count as small ones.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let changed = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested_and_nothing_far() {
+        assert_eq!(
+            [("", "abc"), ("moed", "mode"), ("mode", "MODE"), ("abc", "")].map(|(a, b)| distance(a, b)),
+            [3, 2, 0, 3]
+        );
+        assert_eq!(
+            suggestion("ACLSHIM_MOED", ["ACLSHIM_MODE", "ACLSHIM_DIR"].into_iter()),
+            "; did you mean ACLSHIM_MODE?"
+        );
+        assert_eq!(suggestion("zzz", ["dir", "as"].into_iter()), "");
+    }
+}

@@ -1,0 +1,139 @@
+//! What can be told of a program before it runs: whether a preload would reach it.
+
+use object::elf;
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, LittleEndian};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// What is in the way of a preload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// There is no loader that would look at LD_PRELOAD.
+    Static,
+    /// The loader does not take such preloads where privileges are raised.
+    Privileged,
+    /// It is for another processor, or for 32 bits.
+    Foreign,
+}
+
+impl Obstacle {
+    /// For people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Obstacle::Static => {
+                "is linked statically: nothing can be preloaded into it, and its calls will not be seen"
+            }
+            Obstacle::Privileged => {
+                "is setuid, setgid or has capabilities: the system ignores LD_PRELOAD, and its calls will not be seen"
+            }
+            Obstacle::Foreign => "is for another kind of processor than the shim: its calls will not be seen",
+        }
+    }
+}
+
+/// What is known of a program.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// What is in the way, if anything is.
+    pub obstacle: Option<Obstacle>,
+    /// The runtime of a sanitizer that it brings.
+    pub sanitizer: Option<String>,
+}
+
+/// Where a program would be found, as the system does.
+pub fn find(name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(name.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let is_executable =
+        |path: &PathBuf| path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0);
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_executable)
+}
+
+/// Looks at a program, and at the interpreter of a script. What cannot be read is not judged.
+pub fn look(path: &Path) -> Program {
+    let Some(start) = start_of(path) else { return Program::default() };
+    if let Some(interpreter) = interpreter(&start) {
+        // A script's own rights count for nothing.
+        return start_of(&interpreter).map_or_else(Program::default, |_| look_at(&interpreter));
+    }
+    look_at(path)
+}
+
+fn look_at(path: &Path) -> Program {
+    let (Ok(about), Ok(bytes)) = (path.metadata(), std::fs::read(path)) else { return Program::default() };
+    let mut program = of_elf(&bytes, path);
+    if program.obstacle.is_none() && is_privileged(path, &about) {
+        program.obstacle = Some(Obstacle::Privileged);
+    }
+    program
+}
+
+fn start_of(path: &Path) -> Option<Vec<u8>> {
+    // Not of a pipe or a device: these could wait for ever.
+    path.metadata().ok().filter(|about| about.is_file())?;
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
+    Some(start)
+}
+
+fn interpreter(start: &[u8]) -> Option<PathBuf> {
+    let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let words = || line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    let first = Path::new(OsStr::from_bytes(words().next()?));
+    // `#!/usr/bin/env python3`
+    match words().nth(1) {
+        Some(name) if first.ends_with("env") && !name.starts_with(b"-") => find(OsStr::from_bytes(name)),
+        _ => Some(first.into()),
+    }
+}
+
+fn is_privileged(path: &Path, about: &std::fs::Metadata) -> bool {
+    // SAFETY: these only ask.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let mode = about.mode();
+    let is_set = mode & libc::S_ISUID != 0 && about.uid() != uid || mode & libc::S_ISGID != 0 && about.gid() != gid;
+    let c_path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    // SAFETY: C strings; no room is given, only the size is asked for.
+    let has_capabilities =
+        unsafe { libc::getxattr(c_path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) } > 0;
+    is_set || has_capabilities && uid != 0
+}
+
+fn of_elf(bytes: &[u8], path: &Path) -> Program {
+    if !bytes.starts_with(&elf::ELFMAG) {
+        return Program::default();
+    }
+    let foreign = Program { obstacle: Some(Obstacle::Foreign), sanitizer: None };
+    let here = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
+    let Ok(header) = elf::FileHeader64::<Endianness>::parse(bytes) else { return foreign };
+    if !header.endian().is_ok_and(|endian| endian == Endianness::Little && header.e_machine(endian) == here) {
+        return foreign;
+    }
+    let Ok(header) = elf::FileHeader64::<LittleEndian>::parse(bytes) else { return foreign };
+    let Ok(segments) = header.program_headers(LittleEndian, bytes) else { return Program::default() };
+    // The loader itself, started as a program, has no interpreter either.
+    let is_loader = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld"));
+    let has_interpreter = segments.iter().any(|segment| segment.p_type(LittleEndian) == elf::PT_INTERP);
+    if !has_interpreter && !is_loader {
+        return Program { obstacle: Some(Obstacle::Static), sanitizer: None };
+    }
+    Program { obstacle: None, sanitizer: sanitizer(header, bytes) }
+}
+
+/// The first sanitizer among the libraries that a program needs.
+fn sanitizer(header: &elf::FileHeader64<LittleEndian>, bytes: &[u8]) -> Option<String> {
+    let sections = header.sections(LittleEndian, bytes).ok()?;
+    let (dynamic, link) = sections.dynamic(LittleEndian, bytes).ok()??;
+    let strings = sections.strings(LittleEndian, bytes, link).ok()?;
+    let needed = dynamic.iter().filter(|entry| entry.tag32(LittleEndian) == Some(elf::DT_NEEDED));
+    let mut names = needed.filter_map(|entry| entry.string(LittleEndian, strings).ok());
+    let found = names.find(|name| super::environment::is_sanitizer(name))?;
+    String::from_utf8(found.to_vec()).ok()
+}

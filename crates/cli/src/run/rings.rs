@@ -1,0 +1,168 @@
+//! Draining the rings of a run from outside, while the program runs and, in a process of its own, afterwards.
+
+use aclshim_collect::outside::{Outside, Passed};
+use aclshim_trace::clock::realtime_ns;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Where rings are, and which are those of a run.
+#[derive(Clone)]
+pub struct Place {
+    /// The folder of the rings.
+    pub rings: PathBuf,
+    /// Where their records go: others are none of ours.
+    pub dir: PathBuf,
+}
+
+/// So many slots in one pass are a sign that it should have come sooner.
+const MANY: u64 = 256;
+/// A folder that changed so short a while ago may change again within the same tick of its clock.
+const TICK_NS: u64 = 20_000_000;
+
+/// Drains, and looks for new rings as soon as the folder changes.
+struct Pace {
+    outside: Outside,
+    folder: PathBuf,
+    looked: Option<(Instant, u64)>,
+    nap: Duration,
+}
+
+impl Pace {
+    fn new(place: &Place) -> Self {
+        let mut outside = Outside::new(&place.rings);
+        outside.only(&place.dir);
+        Self { outside, folder: place.rings.clone(), looked: None, nap: Duration::from_millis(1) }
+    }
+
+    /// One round; how long the next one can wait.
+    fn round(&mut self) -> (Passed, Duration) {
+        let changed = std::fs::metadata(&self.folder)
+            .map_or(0, |about| (about.mtime() as u64).saturating_mul(1_000_000_000) + about.mtime_nsec() as u64);
+        let is_fresh = self.looked.is_some_and(|(when, at)| {
+            let is_settled = realtime_ns().saturating_sub(changed) > TICK_NS;
+            when.elapsed() < Duration::from_millis(100) && at == changed && is_settled
+        });
+        if !is_fresh {
+            self.outside.look();
+            self.looked = Some((Instant::now(), changed));
+        }
+        let passed = self.outside.pass();
+        self.nap = match passed.slots {
+            0 => (self.nap * 5 / 4).min(Duration::from_millis(4)),
+            few if few < MANY => Duration::from_micros(500),
+            _ => Duration::from_micros(50),
+        };
+        (passed, self.nap)
+    }
+
+    /// The last round for now; how many processes go on.
+    fn finish(&mut self) -> usize {
+        self.outside.look();
+        self.outside.pass().processes
+    }
+}
+
+/// The thread that drains while the program runs. (Its signals are those of the thread that starts it: blocked.)
+pub struct Rings {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<usize>,
+}
+
+impl Rings {
+    /// Begins.
+    pub fn start(place: &Place) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (place, is_over) = (place.clone(), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            let mut pace = Pace::new(&place);
+            while !is_over.load(Ordering::Acquire) {
+                let (_, nap) = pace.round();
+                std::thread::park_timeout(nap);
+            }
+            pace.finish()
+        });
+        Self { stop, thread }
+    }
+
+    /// Writes what is left, and says how many processes with rings go on.
+    pub fn finish(self) -> usize {
+        self.stop.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or(0)
+    }
+}
+
+/// The processes that were started by a run and are still there, known by these entries of their environment.
+pub fn still_running(marks: &[Vec<u8>]) -> Vec<u32> {
+    // Collectors that were started by a program of a run are no part of it.
+    let own = std::fs::read_link("/proc/self/exe").ok();
+    let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_marked = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let entries: Vec<&[u8]> = environment.split(|&byte| byte == 0).collect();
+        marks.iter().all(|mark| entries.contains(&mark.as_slice()))
+            && std::fs::read_link(format!("/proc/{pid}/exe")).ok() != own
+    };
+    numbers.filter(is_marked).collect()
+}
+
+/// Leaves a process behind that drains until all rings of the run and all its processes are gone; its number. It has no
+/// terminal, no descriptor and no folder of ours. There must be one thread.
+pub fn detach(place: &Place, marks: &[Vec<u8>]) -> std::io::Result<u32> {
+    // SAFETY: there is one thread: the child may do what it likes.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        0 => {
+            // SAFETY: concerns the new process only; nobody uses its descriptors.
+            unsafe {
+                libc::setsid();
+                libc::chdir(c"/".as_ptr());
+                if libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) != 0 {
+                    (0..1024).for_each(|fd| _ = libc::close(fd));
+                }
+                (0..3).for_each(|_| _ = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR));
+            }
+            drain_alone(place, marks);
+            // SAFETY: nothing of ours is to be done at the end of this process.
+            unsafe { libc::_exit(0) }
+        }
+        pid => Ok(pid as u32),
+    }
+}
+
+fn drain_alone(place: &Place, marks: &[Vec<u8>]) {
+    let mut pace = Pace::new(place);
+    let mut asked = Instant::now();
+    loop {
+        let (passed, nap) = pace.round();
+        if passed.processes == 0 && asked.elapsed() > Duration::from_millis(500) {
+            if still_running(marks).is_empty() && pace.finish() == 0 {
+                return;
+            }
+            asked = Instant::now();
+        }
+        std::thread::sleep(nap);
+    }
+}
+
+/// Rings for this directory that belong to other users, made since: they are read but not written.
+pub fn of_others(place: &Place, since_ns: u64) -> Vec<(u32, u32)> {
+    use aclshim_trace::{origin::Origin, reader};
+    // SAFETY: asks for a number.
+    let me = unsafe { libc::geteuid() };
+    let is_anothers = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.uid() != me);
+    let files = reader::files(&place.rings).unwrap_or_default();
+    let origin = |path: PathBuf| reader::RingFile::open(&path).ok().map(|file| Origin::new(file.header()));
+    let others = files.into_iter().filter(is_anothers).filter_map(origin);
+    let of_run = others.filter(|origin| is_of(origin, &place.dir, since_ns));
+    of_run.map(|origin| (origin.pid, origin.uid)).collect()
+}
+
+fn is_of(origin: &aclshim_trace::origin::Origin, dir: &Path, since_ns: u64) -> bool {
+    origin.dir == dir && origin.born_ns >= since_ns
+}

@@ -1,0 +1,134 @@
+//! A process of ours beside us in the same process group, to tell a signal that was sent to the whole group from one that
+//! was sent to us alone.
+//!
+//! A Ctrl-C on a terminal, or a shell's `kill %1`, reaches the program without us; a plain `kill` of our number does not.
+//! Nothing in the signal itself says which it was. The sentry blocks all signals: what it has pending, the group was sent.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// The sentry, from our side.
+pub struct Sentry {
+    /// Its number.
+    pub pid: libc::pid_t,
+    line: UnixStream,
+}
+
+const ASK: u8 = 0;
+const WATCH: u8 = 1;
+const FORGET: u8 = 2;
+
+impl Sentry {
+    /// Starts it. All signals must be blocked, and there must be one thread.
+    pub fn start() -> io::Result<Self> {
+        let (line, other) = UnixStream::pair()?;
+        // SAFETY: asks for our own number.
+        let us = unsafe { libc::getpid() };
+        // SAFETY: there is one thread: the child may do what it likes.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                drop(line);
+                stand(other, us);
+                // SAFETY: nothing of ours is to be done at the end of this process.
+                unsafe { libc::_exit(0) }
+            }
+            pid => Ok(Self { pid, line }),
+        }
+    }
+
+    /// Whether the whole group was sent a signal that we have got.
+    pub fn got(&mut self, signal: libc::c_int) -> bool {
+        // Whoever walks through the group to send a signal has a lock that this waits for: afterwards the sentry has it, if
+        // it is to have it.
+        // SAFETY: leaves the sentry in the group where it is.
+        unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
+        self.ask(ASK, signal)
+    }
+
+    /// Has us continued when the program is no longer stopped: somebody may continue only that.
+    pub fn wake_us_after(&mut self, program: libc::pid_t) {
+        self.ask(WATCH, program);
+    }
+
+    /// We are awake: from here on it does not continue us any more.
+    pub fn forget(&mut self) {
+        self.ask(FORGET, 0);
+    }
+
+    fn ask(&mut self, kind: u8, of: i32) -> bool {
+        let [a, b, c, d] = of.to_le_bytes();
+        let mut answer = [0];
+        let asked = self.line.write_all(&[kind, a, b, c, d]).and_then(|()| self.line.read_exact(&mut answer));
+        asked.is_ok() && answer[0] == 1
+    }
+
+    /// Sends it home.
+    pub fn dismiss(self) {
+        let Self { pid, line } = self;
+        drop(line);
+        // SAFETY: our own child.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// What the sentry does until we are gone.
+fn stand(mut line: UnixStream, us: libc::pid_t) {
+    close_others(std::os::fd::AsRawFd::as_raw_fd(&line));
+    let mut order = [0; 5];
+    let mut watched = None;
+    loop {
+        let _ = line.set_read_timeout(watched.map(|_| Duration::from_millis(20)));
+        match line.read_exact(&mut order) {
+            Ok(()) => {
+                let [kind, of @ ..] = order;
+                let of = i32::from_le_bytes(of);
+                let answer = kind == ASK && take_pending(of);
+                if kind != ASK {
+                    watched = (kind == WATCH).then_some(of);
+                }
+                if line.write_all(&[u8::from(answer)]).is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if watched.is_some_and(|program| !is_stopped(program)) {
+                    watched = None;
+                    // SAFETY: our parent, as long as it is that.
+                    unsafe { (libc::getppid() == us).then(|| libc::kill(us, libc::SIGCONT)) };
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+/// What it would hold open nobody would see the end of.
+fn close_others(kept: libc::c_int) {
+    let kept = kept as libc::c_uint;
+    // SAFETY: concerns this process's descriptors only, and nobody uses the others.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0) != 0 {
+            (0..1024).filter(|&fd| fd != kept).for_each(|fd| _ = libc::close(fd as libc::c_int));
+        }
+        (0..kept).for_each(|fd| _ = libc::close(fd as libc::c_int));
+    }
+}
+
+fn take_pending(signal: libc::c_int) -> bool {
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a set and a time of ours.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::sigtimedwait(&set, std::ptr::null_mut(), &now) == signal
+    }
+}
+
+fn is_stopped(process: libc::pid_t) -> bool {
+    let stat = std::fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
+    let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
+    stat.get(behind) == Some(&b'T')
+}

@@ -1,0 +1,243 @@
+//! What a run is said to have been, in a few lines.
+
+use super::rings::{self, Place};
+use crate::stat::human;
+use aclshim_collect::names::{self, Who};
+use aclshim_collect::survey::Survey;
+use aclshim_facts::rule::Severity;
+use aclshim_trace::origin::Origin;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What a run was.
+#[derive(Default)]
+pub struct Summary {
+    processes: usize,
+    calls: u64,
+    bytes: u64,
+    errors: u64,
+    /// By rule: the worst that it was, and how often, without those that are known.
+    findings: BTreeMap<String, (Option<Severity>, u64)>,
+    known: u64,
+    not_recorded: u64,
+    overwritten: u64,
+    evicted: u64,
+    write_failures: u64,
+    in_memory: u64,
+    /// What the shim had to say, and what could not be read.
+    remarks: BTreeSet<String>,
+    files: Vec<String>,
+}
+
+/// Where a run can be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The trace tells of every call.
+    Trace,
+    /// There is none (`ACLSHIM_CALLS=off`): the log has the sums.
+    Log,
+}
+
+impl Summary {
+    /// Of the processes that have recorded to a directory since.
+    pub fn read(place: &Place, since_ns: u64, told: Told) -> Self {
+        let mut summary = Self::default();
+        if told == Told::Log {
+            summary.read_logs(&place.dir, since_ns);
+            return summary;
+        }
+        let mut survey = Survey::default();
+        if let Err(why) = survey.read(&place.dir, std::slice::from_ref(&place.rings)) {
+            summary.remarks.insert(format!("{}: {why}", place.dir.display()));
+        }
+        survey.settle();
+        for (file, why) in &survey.troubles {
+            summary.remarks.insert(format!("{}: {why}", file.display()));
+        }
+        let mut stems = Vec::new();
+        for process in survey.processes().filter(|process| process.origin.born_ns >= since_ns) {
+            summary.processes += 1;
+            stems.push(stem_of(&process.origin));
+            summary.not_recorded += process.not_recorded;
+            summary.overwritten += process.overwritten();
+            summary.evicted += process.evicted;
+            summary.write_failures += process.write_failures;
+            summary.in_memory += process.slots[1];
+            for (_, sums) in process.functions() {
+                summary.calls += sums.calls;
+                summary.errors += sums.errors;
+                summary.bytes = summary.bytes.saturating_add(sums.bytes);
+            }
+            for (rule, total) in process.judge.totals() {
+                summary.known += total.known;
+                let new = total.found.saturating_sub(total.known);
+                if new > 0 {
+                    let of_rule = summary.findings.entry(rule.clone()).or_default();
+                    *of_rule = (of_rule.0.max(total.worst), of_rule.1 + new);
+                }
+            }
+        }
+        for (pid, uid) in rings::of_others(place, since_ns) {
+            summary.remarks.insert(format!(
+                "process {pid} belongs to user {uid}: its records stay in memory; `aclshim collect` of that user writes them"
+            ));
+        }
+        summary.look_into(&place.dir, &stems, since_ns);
+        summary
+    }
+
+    /// The files of the run, and what the shim itself had to say in them.
+    fn look_into(&mut self, dir: &Path, stems: &[String], since_ns: u64) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let has_remarks = is_own_log(&name) && self.read_log(&entry.path(), since_ns);
+            if has_remarks || stems.iter().any(|stem| name.starts_with(stem.as_str())) {
+                self.files.push(name);
+            }
+        }
+        self.files.sort();
+    }
+
+    /// Whether there is anything new in it.
+    fn read_log(&mut self, path: &Path, since_ns: u64) -> bool {
+        let mut is_new = false;
+        for line in fs::read_to_string(path).unwrap_or_default().lines() {
+            let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+            // What makes no sense in the settings was said before the program began.
+            let is_new_to_them = line["event"] != "setting";
+            if is_new_to_them
+                && line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)
+                && let Some(message) = line["message"].as_str()
+            {
+                self.remarks.insert(message.to_owned());
+                is_new = true;
+            }
+        }
+        is_new
+    }
+
+    /// Adds up what the logs say of processes that have ended since.
+    fn read_logs(&mut self, dir: &Path, since_ns: u64) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let text =
+                if name.ends_with(".jsonl") { fs::read_to_string(entry.path()).unwrap_or_default() } else { continue };
+            let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            let before = self.processes;
+            for line in lines.filter(|line| line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)) {
+                let number = |key: &str| line[key].as_u64().unwrap_or(0);
+                let rule = || line["rule"].as_str().unwrap_or_default().to_owned();
+                match line["event"].as_str() {
+                    Some("finding") => {
+                        let on = line["on"].as_str().map_or_else(String::new, |on| format!(" on {on}"));
+                        let worst = line["severity"].as_str().and_then(|name| super::severity(name).ok());
+                        let of_rule = self.findings.entry(rule() + &on).or_default();
+                        of_rule.0 = of_rule.0.max(worst);
+                    }
+                    Some("findings") => {
+                        self.known += number("known");
+                        self.findings.entry(rule()).or_default().1 += number("found").saturating_sub(number("known"));
+                    }
+                    Some("stopped") => {
+                        self.processes += 1;
+                        self.calls += number("calls");
+                        self.errors += number("errors");
+                        self.bytes = self.bytes.saturating_add(number("bytes"));
+                        self.not_recorded += number("not_recorded");
+                        self.overwritten += number("overwritten");
+                    }
+                    _ => {}
+                }
+            }
+            if self.processes > before {
+                self.files.push(name);
+            }
+        }
+        self.findings.retain(|_, (_, count)| *count > 0);
+        self.files.sort();
+    }
+
+    /// Whether any call was seen.
+    pub fn has_calls(&self) -> bool {
+        self.calls + self.not_recorded + self.evicted > 0
+    }
+
+    /// How many findings are at least that bad.
+    pub fn findings_from(&self, severity: Severity) -> u64 {
+        self.findings.values().filter(|(worst, _)| *worst >= Some(severity)).map(|(_, count)| count).sum()
+    }
+
+    /// For people; `dir` as they would type it.
+    pub fn text(&self, dir: &Path, command: &str) -> String {
+        let mut text = String::new();
+        let mut say = |line: String| _ = writeln!(text, "aclshim: {line}");
+        let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        if !self.has_calls() {
+            let why = "the program made no copy, or the shim was not loaded: `aclshim doctor -- program` looks closer";
+            say(format!("no call was seen ({why})"));
+        }
+        let processes = if self.processes == 1 { "1 process".into() } else { format!("{} processes", self.processes) };
+        let (calls, errors) = (plural(self.calls, "call"), plural(self.errors, "error"));
+        if self.has_calls() {
+            say(format!("{calls}, {}, {errors} in {processes}", human(self.bytes)));
+        }
+        for remark in self.remarks.iter().take(8) {
+            say(remark.clone());
+        }
+        if self.has_calls() {
+            let mut findings: Vec<_> = self.findings.iter().collect();
+            findings.sort_by_key(|(rule, (worst, count))| (std::cmp::Reverse((*worst, *count)), rule.as_str()));
+            let known = if self.known > 0 { format!(" ({} known and not counted)", self.known) } else { String::new() };
+            match findings.iter().map(|(_, (_, count))| count).sum::<u64>() {
+                0 => say(format!("no rule is broken{known}")),
+                all => say(format!("{}{known}:", plural(all, "finding"))),
+            }
+            for (rule, (worst, count)) in findings {
+                say(format!("  {:<12}{count:>6} x {rule}", worst.map_or("", Severity::name)));
+            }
+            say(self.losses());
+        }
+        if !self.files.is_empty() {
+            let shown = self.files.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
+            let more = if self.files.len() > 4 { ", ..." } else { "" };
+            say(format!("trace and log in {}: {shown}{more}", dir.display()));
+            let next = if self.findings.is_empty() { "stat" } else { "findings" };
+            say(format!("next: {command} {next} {}", dir.display()));
+        }
+        text
+    }
+
+    fn losses(&self) -> String {
+        let losses = [
+            (self.not_recorded, "calls not recorded"),
+            (self.overwritten, "slots overwritten"),
+            (self.evicted, "calls removed to stay within ACLSHIM_BUDGET"),
+            (self.write_failures, "writes to the directory failed"),
+            (self.in_memory, "slots still in memory"),
+        ];
+        let lost: Vec<String> =
+            losses.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if lost.is_empty() { "nothing was lost".into() } else { format!("losses: {}", lost.join(", ")) }
+    }
+}
+
+/// What the names of a process's files begin with.
+fn stem_of(origin: &Origin) -> String {
+    let who = Who {
+        pid: origin.pid,
+        born_ns: origin.born_ns,
+        host: origin.host.clone().into_bytes(),
+        executable: origin.executable.file_name().unwrap_or_default().as_bytes().to_vec(),
+        rank: origin.rank.clone().into_bytes(),
+    };
+    names::stem(origin.pattern.as_bytes(), &who)
+}
+
+/// `aclshim-PID.jsonl`: what the shim itself writes.
+fn is_own_log(name: &str) -> bool {
+    let number = name.strip_prefix("aclshim-").and_then(|rest| rest.strip_suffix(".jsonl"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}

@@ -1,0 +1,295 @@
+//! The settings file (`aclshim.toml`): comments, `key = value`, and a `[rules]` table of `RULE = "action"`.
+//!
+//! A small part of TOML, and every line of it means there what it means here. Nothing is allocated: values are parts of
+//! the text. What makes no sense is handed over with its line, and the rest holds.
+
+use super::{CONFIG, RULES as ACTIONS, SETTINGS, Setting};
+use crate::policy::Action;
+use crate::rule::Rule;
+use crate::rules::RULES;
+use core::fmt;
+
+/// The most bytes that such a file may have.
+pub const MOST: usize = 64 << 10;
+
+/// What a line says.
+#[derive(Clone, Copy)]
+pub enum Said<'a> {
+    /// A setting's value.
+    Value(&'static Setting, &'a [u8]),
+    /// What is done about a rule, as one part of `ACLSHIM_RULES`.
+    Rule(&'static Rule, Action),
+    /// Nothing that makes sense.
+    Wrong(Wrong),
+}
+
+/// Why a file or a line of it does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// The file cannot be opened or read.
+    Unreadable,
+    /// It is a folder, a pipe or a device.
+    NotAFile,
+    /// It has more than [`MOST`] bytes.
+    TooLong,
+    /// The line is neither a comment, nor a table, nor a key with a value.
+    Line,
+    /// A table other than `[rules]`.
+    Table,
+    /// No setting has this key.
+    Key,
+    /// The key is that of the file's own name.
+    Config,
+    /// There is no such rule.
+    Rule,
+    /// Not something that can be done about a rule.
+    Action,
+    /// The same was said before.
+    Twice,
+    /// Neither text in quotes, nor a number, nor `false`.
+    Value,
+    /// A backslash between double quotes.
+    Escape,
+    /// More rules than there is room for.
+    TooMany,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Wrong::Unreadable => "the file cannot be read",
+            Wrong::NotAFile => "not a plain file",
+            Wrong::TooLong => "the file has more than 64 KiB",
+            Wrong::Line => "expected `key = value`, `[rules]` or a comment",
+            Wrong::Table => "the only table is [rules]; what stands in this one is not in force",
+            Wrong::Key => "no setting has this key (`aclshim config` lists them)",
+            Wrong::Config => "the file cannot name another one",
+            Wrong::Rule => "there is no such rule (`aclshim rules` lists them)",
+            Wrong::Action => "a rule is \"off\", \"log\", \"warn\", \"refuse\" or \"abort\"",
+            Wrong::Twice => "this was said before; the first one is in force",
+            Wrong::Value => "a value is text in quotes, a number, or false for \"off\"; lists are one text with commas",
+            Wrong::Escape => "a backslash between double quotes; single quotes take everything as it stands",
+            Wrong::TooMany => "there is no room for so many rules",
+        })
+    }
+}
+
+enum Table {
+    Settings,
+    Rules,
+    Unknown,
+}
+
+/// Hands over what each line says, with its number.
+pub fn read<'a>(text: &'a [u8], each: &mut dyn FnMut(u32, Said<'a>)) {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut table = Table::Settings;
+    let (mut settings, mut rules) = (0u64, 0u128);
+    const { assert!(crate::policy::MOST <= 128) };
+    for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let said = match (line.strip_prefix(b"["), &table) {
+            (Some(header), _) => {
+                let (name, wrong) = open(header, &mut settings);
+                table = name;
+                wrong.map(Said::Wrong)
+            }
+            (None, Table::Unknown) => None,
+            (None, Table::Settings) => Some(setting(line, &mut settings)),
+            (None, Table::Rules) => Some(rule(line, &mut rules)),
+        };
+        if let Some(said) = said {
+            each(number, said);
+        }
+    }
+}
+
+/// Which table begins here. (`[rules]` and `rules = ...` are one key.)
+fn open(header: &[u8], settings: &mut u64) -> (Table, Option<Wrong>) {
+    let name = header.iter().position(|&byte| byte == b']').and_then(|end| {
+        let (name, rest) = header.split_at(end);
+        is_end(&rest[1..]).then(|| name.trim_ascii())
+    });
+    let number = SETTINGS.iter().position(|known| core::ptr::eq(*known, &ACTIONS));
+    match name {
+        Some(b"rules") if number.is_some_and(|number| is_first(settings, number)) => (Table::Rules, None),
+        Some(b"rules") => (Table::Unknown, Some(Wrong::Twice)),
+        Some(_) => (Table::Unknown, Some(Wrong::Table)),
+        None => (Table::Unknown, Some(Wrong::Line)),
+    }
+}
+
+fn setting<'a>(line: &'a [u8], seen: &mut u64) -> Said<'a> {
+    const { assert!(SETTINGS.len() <= 64) };
+    let (key, value) = match pair(line) {
+        Ok(pair) => pair,
+        Err(wrong) => return Said::Wrong(wrong),
+    };
+    let Some(number) = SETTINGS.iter().position(|known| known.has_key(key)) else { return Said::Wrong(Wrong::Key) };
+    if core::ptr::eq(SETTINGS[number], &CONFIG) {
+        return Said::Wrong(Wrong::Config);
+    }
+    if is_first(seen, number) { Said::Value(SETTINGS[number], value) } else { Said::Wrong(Wrong::Twice) }
+}
+
+fn rule<'a>(line: &'a [u8], seen: &mut u128) -> Said<'a> {
+    let (key, value) = match pair(line) {
+        Ok(pair) => pair,
+        Err(wrong) => return Said::Wrong(wrong),
+    };
+    let Some(number) = RULES.iter().position(|rule| rule.id.as_bytes() == key) else { return Said::Wrong(Wrong::Rule) };
+    let Some(action) = Action::of(value) else { return Said::Wrong(Wrong::Action) };
+    let is_new = *seen >> number & 1 == 0;
+    *seen |= 1 << number;
+    if is_new { Said::Rule(RULES[number], action) } else { Said::Wrong(Wrong::Twice) }
+}
+
+fn is_first(seen: &mut u64, number: usize) -> bool {
+    let is_new = *seen >> number & 1 == 0;
+    *seen |= 1 << number;
+    is_new
+}
+
+/// A key, and its value without quotes.
+fn pair(line: &[u8]) -> Result<(&[u8], &[u8]), Wrong> {
+    let at = line.iter().position(|&byte| byte == b'=').ok_or(Wrong::Line)?;
+    let (key, value) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
+    let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if key.is_empty() || !key.iter().all(is_bare) {
+        return Err(Wrong::Line);
+    }
+    Ok((key, self::value(value)?))
+}
+
+fn value(given: &[u8]) -> Result<&[u8], Wrong> {
+    if let Some((&quote @ (b'"' | b'\''), rest)) = given.split_first() {
+        let end = rest.iter().position(|&byte| byte == quote).ok_or(Wrong::Value)?;
+        let (text, behind) = (&rest[..end], &rest[end + 1..]);
+        if quote == b'"' && text.contains(&b'\\') {
+            return Err(Wrong::Escape);
+        }
+        let is_plain = !text.iter().any(|&byte| byte < b' ' && byte != b'\t' || byte == 0x7f);
+        return if is_plain && is_end(behind) { Ok(text) } else { Err(Wrong::Value) };
+    }
+    let bare = given.split(|&byte| byte == b'#').next().unwrap_or_default().trim_ascii();
+    match bare {
+        b"false" => Ok(b"off"),
+        digits if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => Ok(digits),
+        _ => Err(Wrong::Value),
+    }
+}
+
+/// Whether nothing or a comment is left of a line.
+fn is_end(rest: &[u8]) -> bool {
+    let rest = rest.trim_ascii();
+    rest.is_empty() || rest.starts_with(b"#")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a text says, line by line.
+    type Lines<T> = Vec<(u32, T)>;
+
+    fn read_all(text: &str) -> (Lines<String>, Lines<Wrong>) {
+        let (mut held, mut wrong) = (Vec::new(), Vec::new());
+        read(text.as_bytes(), &mut |line, said| match said {
+            Said::Value(setting, value) => {
+                held.push((line, format!("{}={}", setting.variable, String::from_utf8_lossy(value))));
+            }
+            Said::Rule(rule, action) => held.push((line, format!("{}={}", rule.id, action.name()))),
+            Said::Wrong(why) => wrong.push((line, why)),
+        });
+        (held, wrong)
+    }
+
+    fn held(text: &str) -> Vec<String> {
+        let (held, wrong) = read_all(text);
+        assert_eq!(wrong, [], "{text}");
+        held.into_iter().map(|(_, said)| said).collect()
+    }
+
+    fn wrong(text: &str) -> Vec<Wrong> {
+        let (held, wrong) = read_all(text);
+        assert!(held.is_empty(), "{text}: {held:?}");
+        wrong.into_iter().map(|(_, why)| why).collect()
+    }
+
+    #[test]
+    fn texts_numbers_false_and_comments_are_read() {
+        let text = "\u{feff}# first\r\n\r\nmode = \"enforce\"   # why\r\n  ring_size=65536\nstack = false\n\
+                    dir = 'C:\\a # b'\nfile = \"it's %p\"#x\nbatch_items = 0 # none\n";
+        let expected = [
+            "ACLSHIM_MODE=enforce",
+            "ACLSHIM_RING_SIZE=65536",
+            "ACLSHIM_STACK=off",
+            "ACLSHIM_DIR=C:\\a # b",
+            "ACLSHIM_FILE=it's %p",
+            "ACLSHIM_BATCH_ITEMS=0",
+        ];
+        assert_eq!(held(text), expected);
+    }
+
+    #[test]
+    fn a_table_of_rules_is_read_by_rule() {
+        assert_eq!(
+            held("[ rules ] # some\nALIGN-64 = \"off\"\nDEST-MAX='refuse'\n"),
+            ["ALIGN-64=off", "DEST-MAX=refuse"]
+        );
+        assert_eq!(held("rules = \"ALIGN-64=off\""), ["ACLSHIM_RULES=ALIGN-64=off"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_with_its_line_and_the_rest_holds() {
+        let (held, wrong) = read_all("nonsense\nmode = \"off\"\nmoed = \"off\"\n");
+        assert_eq!(held, [(2, "ACLSHIM_MODE=off".to_owned())]);
+        assert_eq!(wrong, [(1, Wrong::Line), (3, Wrong::Key)]);
+    }
+
+    #[test]
+    fn every_kind_of_nonsense_has_its_name() {
+        let cases = [
+            ("mode", Wrong::Line),
+            ("= 1", Wrong::Line),
+            ("\"mode\" = \"off\"", Wrong::Line),
+            ("[rules", Wrong::Line),
+            ("[rules] x", Wrong::Line),
+            ("[[rules]]", Wrong::Line),
+            ("[aclshim]\nmode = \"off\"", Wrong::Table),
+            ("Mode = \"off\"", Wrong::Key),
+            ("aclshim_mode = \"off\"", Wrong::Key),
+            ("config = \"x\"", Wrong::Config),
+            ("[rules]\nNO-SUCH-RULE = \"off\"", Wrong::Rule),
+            ("[rules]\nALIGN-64 = \"loud\"", Wrong::Action),
+            ("mode = off", Wrong::Value),
+            ("mode = true", Wrong::Value),
+            ("mode =", Wrong::Value),
+            ("mode = # off", Wrong::Value),
+            ("mode = \"off", Wrong::Value),
+            ("mode = \"off\" x", Wrong::Value),
+            ("mode = '''off'''", Wrong::Value),
+            ("mute = [\"A\", \"B\"]", Wrong::Value),
+            ("batch_items = -1", Wrong::Value),
+            ("batch_items = 1.5", Wrong::Value),
+            ("mode = \"a\u{0}b\"", Wrong::Value),
+            ("dir = \"a\\tb\"", Wrong::Escape),
+        ];
+        for (text, why) in cases {
+            assert_eq!(wrong(text), [why], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_twice_holds_as_it_was_said_first() {
+        let (held, wrong) = read_all("mode = \"off\"\nmode = \"enforce\"\n");
+        assert_eq!((held.len(), wrong), (1, vec![(2, Wrong::Twice)]));
+        let (held, wrong) = read_all("rules = \"\"\n[rules]\nALIGN-64 = \"off\"\n");
+        assert_eq!((held.len(), wrong), (1, vec![(2, Wrong::Twice)]));
+        let (held, wrong) = read_all("[rules]\nALIGN-64 = \"off\"\nALIGN-64 = \"log\"\n");
+        assert_eq!((held.len(), wrong), (1, vec![(3, Wrong::Twice)]));
+    }
+}
