@@ -29,12 +29,10 @@ echo "== Which of them break a rule of the vendor's, the last two and how many i
 echo
 "$aclshim" findings "$out/seen" | tail -n 12 | fold -s -w 110 | sed 's/^/   /'
 echo
+"$aclshim" report "$out/seen" -o "$out/report.html" >/dev/null
+echo "== All of this as one page for the browser:"
+echo
+echo "   $out/report.html"
+echo
 echo "Now your own program (leave --sim out where there is an NPU):"
 echo "   $aclshim run --sim -- ./program"
-if "$aclshim" report "$out/seen" -o "$out/report.html" 2>"$out/report.txt" >&2; then
-    echo
-    echo "All of this as one page for the browser: $out/report.html"
-elif ! grep -Eq "not built yet|unexpected argument" "$out/report.txt"; then
-    cat "$out/report.txt" >&2
-    exit 1
-fi
