@@ -29,7 +29,7 @@ echo "== Which of them break a rule of the vendor's, the last two and how many i
 echo
 "$aclshim" findings "$out/seen" | tail -n 12 | fold -s -w 110 | sed 's/^/   /'
 echo
-"$aclshim" report "$out/seen" -o "$out/report.html" >/dev/null
+"$aclshim" report "$out/seen" -o "$out/report.html" 2>"$out/report.txt" || { cat "$out/report.txt" >&2; exit 1; }
 echo "== All of this as one page for the browser:"
 echo
 echo "   $out/report.html"
