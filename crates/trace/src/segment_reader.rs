@@ -117,6 +117,8 @@ pub struct SegmentReader<R> {
     ahead: Vec<u8>,
     /// How much of that is taken.
     taken: usize,
+    /// Whether nothing follows what was read ahead.
+    is_at_end: bool,
     /// Where the next piece begins.
     offset: u64,
     /// Where the last block began.
@@ -150,7 +152,7 @@ const MOST_DAMAGES: usize = 100;
 /// The length of the headers that we write.
 const USUAL_HEADER: usize = size_of::<crate::layout::Header>().next_multiple_of(HEAD);
 /// So much room is made at once for what a head says that follows.
-const MOST_AT_ONCE: usize = 1 << 20;
+const MOST_AT_ONCE: usize = 256 * 1024;
 /// So much is read at once while a block is looked for.
 const STEP: usize = 64 * 1024;
 
@@ -202,6 +204,7 @@ impl<R: Read> SegmentReader<R> {
             header: bytes.split_off(HEAD),
             ahead: Vec::new(),
             taken: 0,
+            is_at_end: false,
             began: 0,
             credit: CREDIT,
             skipped: 0,
@@ -381,7 +384,9 @@ impl<R: Read> SegmentReader<R> {
                 self.ahead.drain(..self.taken);
                 self.taken = 0;
             }
-            fill(&mut self.from, &mut self.ahead, len - there)?;
+            if !self.is_at_end {
+                self.is_at_end = fill(&mut self.from, &mut self.ahead, len - there)? < len - there;
+            }
         }
         Ok(self.ahead(len).len())
     }
@@ -399,6 +404,7 @@ impl<R: Read + Seek> SegmentReader<R> {
     pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
         self.from.seek(SeekFrom::Start(offset))?;
         self.ahead.clear();
+        self.is_at_end = false;
         (self.taken, self.offset, self.state) = (0, offset, State::Reading);
         Ok(())
     }
