@@ -79,6 +79,7 @@ const CASES: &[Case] = &[
     (&["--larger", "1K"], |line| line["bytes"].as_u64() >= Some(1024)),
     (&["--larger", "128", "--smaller", "640"], |line| (128..=640).contains(&line["bytes"].as_u64().unwrap())),
     (&["--code", "107000"], |line| line["code"] == 107_000),
+    (&["--code", "ACL_ERROR_RT_PARAM_INVALID"], |line| line["code"] == 107_000),
     (&["--failed"], |line| line["code"] != 0),
     (&["--rule", "dest-max"], |line| line["rules"].as_array().unwrap().contains(&"DEST-MAX".into())),
     (&["--rule", "any", "--function", "*Async"], |line| {
@@ -129,6 +130,52 @@ fn each_filter_lets_through_what_it_says() {
     }
     let wrong = log(&output.scratch).args(["--rule", "NO-SUCH-RULE"]).output().expect("log");
     assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("NO-SUCH-RULE: no such rule"));
+}
+
+#[test]
+fn paths_may_be_given_in_any_order_and_twice() {
+    let output = steps(20, |run| run.env("ACLSHIM_SEGMENT", "16K"));
+    let out = output.scratch.join("out");
+    let mut files: Vec<_> = std::fs::read_dir(&out).unwrap().map(|file| file.unwrap().path()).collect();
+    files.retain(|path| path.extension() == Some("acltrace".as_ref()));
+    assert!(files.len() > 10, "{} segments: the tenth comes before the second by name", files.len());
+    files.sort();
+    let all = 20 * 3 * COPIES;
+    for paths in [files.clone(), [files, vec![out.clone()]].concat(), vec![out.clone(), out]] {
+        let run = |arguments: &[&str]| {
+            let mut command = aclshim();
+            command.env("ACLSHIM_RING_DIR", &output.scratch).args(arguments).args(&paths);
+            printed(command)
+        };
+        let stat: Value = serde_json::from_str(&run(&["stat", "--json"])).expect("one JSON object");
+        assert_eq!(stat["calls"].as_u64(), Some(all as u64), "{paths:?}");
+        assert_eq!(run(&["log"]).lines().count(), all, "{paths:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_the_reason() {
+    let folder = support::scratch("unreadable");
+    let said = |path: &Path| {
+        let output = aclshim().env("ACLSHIM_RING_DIR", &folder).arg("stat").arg(path).output().expect("stat");
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    assert!(said(&folder.join("nowhere")).contains("nowhere: no such file or directory"));
+    assert!(said(&folder).contains("no process has recorded a call here"));
+    std::fs::write(folder.join("cut.acltrace"), b"ACLTRACE\x01\0\0\0").expect("a file");
+    let text = said(&folder);
+    assert!(text.contains("cut.acltrace: cut off"), "{text}");
+    let full =
+        aclshim().arg("rules").stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap()).output();
+    let full = full.expect("rules");
+    let text = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert!(
+        full.status.code() == Some(1)
+            && text.starts_with("aclshim: cannot print to stdout")
+            && text.lines().count() == 1,
+        "{text}"
+    );
 }
 
 /// What is started and must end with the test, however it ends.

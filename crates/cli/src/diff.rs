@@ -170,9 +170,11 @@ fn run(path: &Path) -> Result<Run> {
     }
     for ((rule, function, address), count) in calls.findings {
         let Some(rule) = RULES.get(usize::from(rule)) else { continue };
+        let totals = survey.process(address.0).and_then(|process| process.judge.totals().get(rule.id));
+        let severity = totals.and_then(|total| total.worst).unwrap_or(rule.severity);
         let finding = Finding {
             rule: rule.id,
-            severity: rule.severity.name(),
+            severity: severity.name(),
             function: function.row().name,
             site: site(&mut survey, address),
         };

@@ -23,6 +23,7 @@ mod traces;
 mod verify;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// See what an unmodified program copies to and from an Ascend device.
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
     // A reader that has seen enough ends us, as it ends any other command. (Rust ignores the signal, and panics instead.)
     // SAFETY: nothing else runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    std::panic::set_hook(Box::new(unprintable));
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run::main(arguments),
         Command::Collect(arguments) => collect::main(arguments),
@@ -107,4 +109,22 @@ fn main() -> ExitCode {
         eprintln!("aclshim: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// Where standard output is full, `println!` panics: that is no fault of ours, and deserves one line.
+fn unprintable(panic: &std::panic::PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = text.unwrap_or("a panic without words");
+    let mut errors = std::io::stderr();
+    let _ = match message.strip_prefix("failed printing to ") {
+        Some(why) => writeln!(errors, "aclshim: cannot print to {why}"),
+        None => {
+            let place = panic.location().map(ToString::to_string).unwrap_or_default();
+            writeln!(errors, "aclshim: a mistake of ours, please report it: {message} ({place})")
+        }
+    };
+    if message.starts_with("failed printing to stdout") {
+        std::process::exit(1);
+    }
 }

@@ -144,7 +144,11 @@ impl Stat {
         survey.processes().for_each(|process| stat.add(process));
         for function in stat.functions.values_mut() {
             let percentile = |percent| function.durations.percentile(percent);
-            [function.p50_ns, function.p90_ns, function.p99_ns, function.max_ns] = [50, 90, 99, 100].map(percentile);
+            // A bucket's middle may lie above the largest.
+            let max = function.durations.max();
+            [function.p50_ns, function.p90_ns, function.p99_ns] =
+                [50, 90, 99].map(|percent| percentile(percent).min(max));
+            function.max_ns = max;
             function.histogram = function.durations.powers();
         }
         (stat.first_ns, stat.last_ns) = tally.span.unzip();

@@ -3,7 +3,7 @@
 use aclshim_collect::seen::{Nobody, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::settings::RING_DIR;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -40,20 +40,9 @@ impl Traces {
     pub fn watch<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
         let mut survey = Survey::default();
         survey.progress = self.progress();
-        for path in &self.paths {
-            let before = survey.processes().count();
-            let outcome = survey.watch(path, &ring_folders(), watch);
-            let is_new = survey.processes().count() > before;
-            match outcome {
-                // What stands before the damage was read.
-                Err(why) if is_new => survey.troubles.push((path.clone(), why)),
-                Err(why) => bail!("{}: {why}", path.display()),
-                Ok(()) if is_new => {}
-                Ok(()) => say_nothing_is_there(path, nothing)?,
-            }
-        }
+        let outcome = survey.watch_all(&self.paths, &ring_folders(), watch);
         survey.finish(watch);
-        say_troubles(&survey);
+        self.say(&survey, outcome, nothing)?;
         Ok(survey)
     }
 
@@ -61,14 +50,39 @@ impl Traces {
     pub fn in_order<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
         let mut survey = Survey::default();
         survey.progress = self.progress();
-        survey.in_order(&self.paths, &ring_folders(), watch).map_err(|why| anyhow!(why))?;
-        if survey.processes().next().is_none()
-            && let Some(path) = self.paths.first()
-        {
-            say_nothing_is_there(path, nothing)?;
-        }
-        say_troubles(&survey);
+        let outcome = survey.in_order(&self.paths, &ring_folders(), watch);
+        self.say(&survey, outcome, nothing)?;
         Ok(survey)
+    }
+
+    /// Says what could not be read, and where nothing was.
+    fn say(&self, survey: &Survey, outcome: Result<(), String>, nothing: Nothing) -> Result<()> {
+        for (file, why) in &survey.troubles {
+            eprintln!("aclshim: {}: {why}", file.display());
+        }
+        match (outcome, &self.paths[..]) {
+            (Err(why), [path]) => bail!("{}: {why}", path.display()),
+            (Err(why), _) => bail!(why),
+            (Ok(()), _) => {}
+        }
+        for path in &survey.nothing_in {
+            let hint = match path.exists() {
+                false => format!("{}: no such file or directory, and no process writes there", path.display()),
+                true => format!(
+                    "{}: no process has recorded a call here. Was the program started by `aclshim run --out {0}` (or with \
+                     LD_PRELOAD=libaclshim.so and ACLSHIM_DIR={0}), and did it copy anything?",
+                    path.display()
+                ),
+            };
+            match nothing {
+                Nothing::IsFine => eprintln!("aclshim: {hint}"),
+                Nothing::IsAnError => bail!(hint),
+            }
+        }
+        if survey.processes().next().is_none() && nothing == Nothing::IsAnError {
+            bail!("nothing could be read");
+        }
+        Ok(())
     }
 
     /// A bar on a terminal, if there is much to read.
@@ -92,24 +106,5 @@ impl Traces {
                 bar.finish_and_clear();
             }
         }))
-    }
-}
-
-fn say_nothing_is_there(path: &std::path::Path, nothing: Nothing) -> Result<()> {
-    let hint = format!(
-        "{}: no process has recorded a call here. Was the program started by `aclshim run --out {0}` (or with \
-         LD_PRELOAD=libaclshim.so and ACLSHIM_DIR={0}), and did it copy anything?",
-        path.display()
-    );
-    match nothing {
-        Nothing::IsFine => eprintln!("aclshim: {hint}"),
-        Nothing::IsAnError => bail!(hint),
-    }
-    Ok(())
-}
-
-fn say_troubles(survey: &Survey) {
-    for (file, why) in &survey.troubles {
-        eprintln!("aclshim: {}: {why}", file.display());
     }
 }

@@ -18,6 +18,8 @@ const BUCKETS: usize = 16 * 61;
 /// Durations in buckets whose width is a sixteenth of their value.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
+    /// The largest of all.
+    max: u64,
     buckets: Vec<u64>,
     count: u64,
     sum: u64,
@@ -33,6 +35,7 @@ impl Histogram {
         }
         self.buckets[bucket as usize] += 1;
         self.count += 1;
+        self.max = self.max.max(value);
         self.sum = self.sum.saturating_add(value);
     }
 
@@ -59,6 +62,11 @@ impl Histogram {
     /// How many are less than a power of two, which is at least 16.
     pub fn below(&self, power: u32) -> u64 {
         self.buckets.iter().take((power as usize - 3) * 16).sum()
+    }
+
+    /// The largest value; `None` if there is none.
+    pub fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
     }
 
     /// Each power of two that any value is below and not below its half, and how many those are.

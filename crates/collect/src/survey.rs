@@ -15,7 +15,7 @@ use aclshim_trace::segment_reader::{Block, SegmentReader, Wrong};
 use aclshim_trace::slot::{self, State, Words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -33,6 +33,8 @@ pub struct Survey {
     pub follows: bool,
     /// Is told now and then how many bytes of traces were read since.
     pub progress: Option<Box<dyn FnMut(u64)>>,
+    /// Paths that there was nothing to read under.
+    pub nothing_in: Vec<PathBuf>,
     /// What a person should know: a file and what is wrong with it.
     pub troubles: Vec<(PathBuf, String)>,
 }
@@ -46,7 +48,8 @@ fn key(origin: &Origin) -> Key {
     (origin.boot_id.clone(), origin.pid, origin.born_ns)
 }
 
-/// What there is to read under a path.
+/// What there is to read.
+#[derive(Default)]
 struct Sources {
     rings: Vec<Snapshot>,
     traces: Vec<PathBuf>,
@@ -99,12 +102,21 @@ impl Survey {
         ring_folders: &[PathBuf],
         watch: &mut W,
     ) -> Result<(), String> {
-        let sources = self.sources(path, ring_folders)?;
-        let is_alone = sources.traces.len() + sources.rings.len() == 1;
+        self.watch_all(&[path.to_owned()], ring_folders, watch)
+    }
+
+    /// The same of many paths. In which order they are given does not matter, nor whether they overlap.
+    pub fn watch_all<W: Watch + ?Sized>(
+        &mut self,
+        paths: &[PathBuf],
+        ring_folders: &[PathBuf],
+        watch: &mut W,
+    ) -> Result<(), String> {
+        let sources = self.all_sources(paths, ring_folders)?;
         for trace in &sources.traces {
             match self.trace(trace, watch) {
-                Err(why) if is_alone && !path.is_dir() => return Err(why),
-                Err(why) => self.troubles.push((trace.clone(), why)),
+                Err(why) if paths == [trace.clone()] => return Err(why),
+                Err(why) => self.trouble(trace.clone(), why),
                 Ok(()) => {}
             }
         }
@@ -112,6 +124,28 @@ impl Survey {
             self.snapshot(snapshot, watch);
         }
         Ok(())
+    }
+
+    /// What there is to read under all paths, each file once.
+    fn all_sources(&mut self, paths: &[PathBuf], ring_folders: &[PathBuf]) -> Result<Sources, String> {
+        let mut all = Sources::default();
+        for path in paths {
+            let said = |why: String| if paths.len() == 1 { why } else { format!("{}: {why}", path.display()) };
+            let Sources { rings, traces } = self.sources(path, ring_folders).map_err(said)?;
+            if rings.is_empty() && traces.is_empty() && !self.nothing_in.contains(path) {
+                self.nothing_in.push(path.clone());
+            }
+            all.rings.extend(rings);
+            all.traces.extend(traces);
+        }
+        let mut known = BTreeSet::new();
+        all.traces.retain(|path| known.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+        // By process and number of the segment, not by name: the tenth comes after the second.
+        all.traces.sort_by_cached_key(|path| {
+            let opened = File::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
+            opened.map(|opened| (opened.preamble.first_ns, opened.preamble.segment))
+        });
+        Ok(all)
     }
 
     /// What there is to read. First the rings: a record that is drained meanwhile is then in the trace, and read there.
@@ -130,14 +164,22 @@ impl Survey {
         let mut rings = Vec::new();
         for file in folders.iter().filter_map(|folder| reader::files(folder).ok()).flatten() {
             match RingFile::open(&file) {
-                Ok(ring) if same_folder(&Origin::new(ring.header()).dir, path) => rings.push(ring),
-                // Somebody else's file, or one that is just being made, is none of our business.
-                Ok(_) | Err(Unreadable::NotOurs | Unreadable::Io(_)) => {}
+                Ok(ring) if same_folder(&Origin::new(ring.header()).dir, path) => {
+                    rings.push(Snapshot::take(ring, self.follows));
+                }
+                // Somebody else's file, or one that is just being made or removed, is none of our business.
+                Ok(_) | Err(Unreadable::NotOurs) => {}
+                Err(Unreadable::Io(why)) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+                }
                 Err(why) => self.trouble(file, why.to_string()),
             }
         }
-        let rings = rings.into_iter().map(|ring| Snapshot::take(ring, self.follows)).collect();
-        let mut traces: Vec<PathBuf> = std::fs::read_dir(path)
+        let entries = match std::fs::read_dir(path) {
+            // Who has nothing to write does not make it.
+            Err(why) if why.kind() == ErrorKind::NotFound => None,
+            entries => Some(entries.map_err(|why| format!("it cannot be read: {why}"))?),
+        };
+        let traces = entries
             .into_iter()
             .flatten()
             .filter_map(|entry| Some(entry.ok()?.path()))
@@ -146,11 +188,6 @@ impl Survey {
             // (And nothing but a file is opened: a FIFO would stop us.)
             .filter(|path| path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0))
             .collect();
-        // By process and number of the segment, not by name: the tenth comes after the second.
-        traces.sort_by_cached_key(|path| {
-            let opened = File::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
-            opened.map(|opened| (opened.preamble.first_ns, opened.preamble.segment))
-        });
         Ok(Sources { rings, traces })
     }
 

@@ -5,7 +5,7 @@ use crate::segment::{
     word,
 };
 use std::fmt;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek};
 
 /// What is wrong with a file.
 #[derive(Debug)]
@@ -402,8 +402,11 @@ impl<R: Read> SegmentReader<R> {
 impl<R: Read + Seek> SegmentReader<R> {
     /// Goes on with the block that begins at byte `offset`.
     pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
-        self.from.seek(SeekFrom::Start(offset))?;
+        // By how far it is: within what is buffered nothing is read again.
+        let here = self.offset + (self.ahead.len() - self.taken) as u64;
+        self.from.seek_relative(offset.wrapping_sub(here) as i64)?;
         self.ahead.clear();
+        self.credit = CREDIT;
         self.is_at_end = false;
         (self.taken, self.offset, self.state) = (0, offset, State::Reading);
         Ok(())

@@ -4,6 +4,7 @@ use crate::time;
 use aclshim_collect::seen::Seen;
 use aclshim_facts::abi::KINDS;
 use aclshim_facts::rules::RULES;
+use aclshim_facts::{FUNCTIONS, code};
 use anyhow::{Result, ensure};
 
 /// What is asked for; a call is shown if all of it holds.
@@ -27,8 +28,8 @@ pub struct Filter {
     /// Only calls that took at most so long
     #[arg(long, value_name = "TIME", value_parser = span)]
     shorter: Option<u64>,
-    /// Only calls that returned one of these codes
-    #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
+    /// Only calls that returned one of these codes, as in 107000 or ACL_ERROR_RT_PARAM_INVALID
+    #[arg(long, value_name = "CODE", allow_negative_numbers = true, value_parser = code)]
     code: Vec<i32>,
     /// Only calls that returned something else than 0
     #[arg(long)]
@@ -56,10 +57,16 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Looks whether the rules exist.
+    /// Looks whether the functions and rules exist.
     pub fn check(mut self) -> Result<Self> {
+        for pattern in &self.function {
+            let is_known = FUNCTIONS.iter().any(|row| is_like(pattern, row.name));
+            ensure!(is_known, "{pattern}: no such function; docs/functions.md lists them, and `*` stands for anything");
+        }
         for name in &self.rule {
-            let is_it = |rule: &&&aclshim_facts::rule::Rule| name == "any" || rule.id.eq_ignore_ascii_case(name);
+            let is_it = |rule: &&&aclshim_facts::rule::Rule| {
+                name == "any" || rule.id.eq_ignore_ascii_case(&name.replace('_', "-"))
+            };
             let bits = RULES.iter().filter(is_it).fold(0, |bits, rule| bits | 1u128 << rule.number);
             ensure!(bits != 0, "{name}: no such rule; `aclshim rules` lists them");
             self.rules |= bits;
@@ -104,6 +111,11 @@ fn kind(text: &str) -> Result<i32, String> {
     let name = name.strip_prefix("ACL_MEMCPY_").unwrap_or(&name);
     let known = KINDS.iter().position(|kind| *kind == name).map(|kind| kind as i32);
     known.or_else(|| text.parse().ok()).ok_or_else(|| format!("one of {}, or a number", KINDS.join(", ")))
+}
+
+fn code(text: &str) -> Result<i32, String> {
+    let named = code::all().find(|(_, name, _)| name.eq_ignore_ascii_case(text)).map(|(code, ..)| code);
+    named.or_else(|| text.parse().ok()).ok_or_else(|| "a code, as in 107000 or ACL_ERROR_RT_PARAM_INVALID".to_owned())
 }
 
 /// A number and a unit.

@@ -10,7 +10,7 @@ use crate::seen::{Lost, Seen, Watch};
 use aclshim_facts::Function;
 use aclshim_trace::record::Call;
 use aclshim_trace::segment::kind;
-use aclshim_trace::segment_reader::SegmentReader;
+use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::Words;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -31,6 +31,39 @@ enum Piece {
 enum Item {
     Call { thread: u32, function: Function, call: Call, rules: u128, is_left: bool },
     Lost { thread: u32, calls: u64, from_ns: Option<u64>, to_ns: Option<u64> },
+}
+
+/// So many files are open at a time, and each has so large a buffer.
+const MOST_OPEN: usize = 64;
+const BUFFER: usize = 1 << 17;
+
+/// The traces that are read from here and there.
+#[derive(Default)]
+struct Files {
+    paths: Vec<PathBuf>,
+    /// Those that are open, the one that was used last in front.
+    open: VecDeque<(usize, SegmentReader<BufReader<File>>)>,
+}
+
+impl Files {
+    /// The block at a byte of a file.
+    fn block(&mut self, file: usize, offset: u64) -> Option<Block> {
+        match self.open.iter().position(|(number, _)| *number == file) {
+            Some(0) => {}
+            Some(at) => {
+                let used = self.open.remove(at)?;
+                self.open.push_front(used);
+            }
+            None => {
+                self.open.truncate(MOST_OPEN - 1);
+                let opened = File::open(self.paths.get(file)?).ok()?;
+                self.open.push_front((file, SegmentReader::open(BufReader::with_capacity(BUFFER, opened)).ok()?));
+            }
+        }
+        let (_, reader) = self.open.front_mut()?;
+        reader.go_to(offset).ok()?;
+        reader.next_block().ok().flatten()
+    }
 }
 
 /// A ring of a process, and what is left to read of it.
@@ -66,23 +99,20 @@ impl Survey {
         watch: &mut W,
     ) -> Result<(), String> {
         let mut lanes: BTreeMap<(usize, u32), Lane> = BTreeMap::new();
-        let mut files = Vec::new();
-        for path in paths {
-            let said = |why: String| format!("{}: {why}", path.display());
-            let sources = self.sources(path, ring_folders).map_err(said)?;
-            for trace in sources.traces {
-                match self.index(&trace, files.len(), &mut lanes) {
-                    Ok(file) => files.push(file),
-                    Err(why) if !path.is_dir() => return Err(said(why)),
-                    Err(why) => self.trouble(trace, why),
-                }
+        let mut files = Files::default();
+        let sources = self.all_sources(paths, ring_folders)?;
+        for trace in sources.traces {
+            match self.index(&trace, files.paths.len(), &mut lanes) {
+                Err(why) if paths == [trace.clone()] => return Err(why),
+                Err(why) => self.trouble(trace, why),
+                Ok(()) => files.paths.push(trace),
             }
-            for snapshot in sources.rings {
-                self.meet(&snapshot);
-                let process = self.number(&snapshot.origin);
-                for (ring, first, slots) in snapshot.runs {
-                    lanes.entry((process, ring)).or_default().pieces.push_back(Piece::Slots { first, slots });
-                }
+        }
+        for snapshot in sources.rings {
+            self.meet(&snapshot);
+            let process = self.number(&snapshot.origin);
+            for (ring, first, slots) in snapshot.runs {
+                lanes.entry((process, ring)).or_default().pieces.push_back(Piece::Slots { first, slots });
             }
         }
         let mut heap = BinaryHeap::new();
@@ -109,7 +139,7 @@ impl Survey {
         path: &std::path::Path,
         file: usize,
         lanes: &mut BTreeMap<(usize, u32), Lane>,
-    ) -> Result<SegmentReader<BufReader<File>>, String> {
+    ) -> Result<(), String> {
         let Trace { mut reader, process, moment } = self.open(path)?;
         loop {
             match reader.next_block() {
@@ -124,31 +154,26 @@ impl Survey {
             }
         }
         self.damaged(path, &reader);
-        Ok(reader)
+        Ok(())
     }
 
     /// Reads on in a ring until a call is ready; when that began.
-    fn refill(
-        &mut self,
-        (process, ring): (usize, u32),
-        lane: &mut Lane,
-        files: &mut [SegmentReader<BufReader<File>>],
-    ) -> Option<u64> {
+    fn refill(&mut self, (process, ring): (usize, u32), lane: &mut Lane, files: &mut Files) -> Option<u64> {
         while lane.ready.is_empty() {
             let process = self.processes.get_mut(process)?;
             let watch = &mut Keep(&mut lane.ready);
             match lane.pieces.pop_front() {
                 Some(Piece::Slots { first, slots }) => process.add(ring, first, &slots, From::Ring, watch),
                 Some(Piece::Block { file, offset }) => {
-                    let reader = files.get_mut(file)?;
-                    // It was good a moment ago.
-                    if reader.go_to(offset).is_ok()
-                        && let Ok(Some(block)) = reader.next_block()
-                    {
-                        add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), watch);
-                        if let Some(progress) = &mut self.progress {
-                            progress(block.payload.len() as u64);
-                        }
+                    let Some(block) = files.block(file, offset) else {
+                        // It was good a moment ago.
+                        let path = files.paths.get(file).cloned().unwrap_or_default();
+                        self.trouble(path, format!("the block at byte {offset} cannot be read any more"));
+                        continue;
+                    };
+                    add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), watch);
+                    if let Some(progress) = &mut self.progress {
+                        progress(block.payload.len() as u64);
                     }
                 }
                 None if lane.is_finished => return None,
