@@ -328,13 +328,17 @@ fn learn(process: &mut Process, block: &Block, moment: [u64; 3]) {
 
 /// The last moment that a trace tells of behind its header: ticks, realtime and monotonic.
 fn last_moment(path: &Path) -> Option<[u64; 3]> {
-    let reader = SegmentReader::open(BufReader::with_capacity(1 << 20, File::open(path).ok()?)).ok()?;
-    let blocks = reader.filter_map(Result::ok).filter(|block| block.head.kind == kind::CALIBRATION);
-    let moment = |block: Block| {
-        let monotonic = u64::from_le_bytes(*block.payload.first_chunk()?);
-        Some([block.head.ticks, block.head.realtime_ns, monotonic])
-    };
-    blocks.filter_map(moment).last()
+    // A small buffer: most of the file is passed over.
+    let mut reader = SegmentReader::open(BufReader::with_capacity(512, File::open(path).ok()?)).ok()?;
+    let mut last = None;
+    while let Ok(Some(block)) = reader.next_without_slots() {
+        if block.head.kind == kind::CALIBRATION
+            && let Some(monotonic) = block.payload.first_chunk()
+        {
+            last = Some([block.head.ticks, block.head.realtime_ns, u64::from_le_bytes(*monotonic)]);
+        }
+    }
+    last
 }
 
 /// What a block of totals holds.

@@ -413,6 +413,33 @@ impl<R: Read + Seek> SegmentReader<R> {
     }
 }
 
+impl<R: Read + Seek> SegmentReader<R> {
+    /// The next block that holds no slots; those that do are passed over unread.
+    pub fn next_without_slots(&mut self) -> Result<Option<Block>, Stop> {
+        while self.state == State::Reading && self.taken >= self.ahead.len() {
+            let mut head = Vec::with_capacity(HEAD);
+            let io = |error| Stop { offset: self.offset, wrong: Wrong::Io(error) };
+            fill(&mut self.from, &mut head, HEAD).map_err(|wrong| Stop { offset: self.offset, wrong })?;
+            match expected(&head) {
+                Ok((about, len)) if about.kind == kind::SLOTS => {
+                    self.from.seek_relative(len as i64).map_err(io)?;
+                    self.offset += (HEAD + len) as u64;
+                }
+                _ => {
+                    (self.ahead, self.taken) = (head, 0);
+                    break;
+                }
+            }
+        }
+        loop {
+            match self.next_block()? {
+                Some(block) if block.head.kind == kind::SLOTS => {}
+                other => return Ok(other),
+            }
+        }
+    }
+}
+
 impl<R: Read> Iterator for SegmentReader<R> {
     type Item = Result<Block, Stop>;
 
