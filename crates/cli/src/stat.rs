@@ -129,7 +129,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let nothing = if arguments.json { Nothing::IsFine } else { Nothing::IsAnError };
     let mut tally = Tally::default();
     let survey = arguments.traces.watch(nothing, &mut tally)?;
-    let stat = Stat::new(&survey, &tally, arguments.top);
+    let stat = Stat::new(&survey, &mut tally, arguments.top);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&stat)?);
     } else {
@@ -139,7 +139,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 impl Stat {
-    fn new(survey: &Survey, tally: &Tally, top: usize) -> Self {
+    fn new(survey: &Survey, tally: &mut Tally, top: usize) -> Self {
         let mut stat = Self::default();
         survey.processes().for_each(|process| stat.add(process));
         for function in stat.functions.values_mut() {
@@ -151,7 +151,7 @@ impl Stat {
             function.max_ns = max;
             function.histogram = function.durations.powers();
         }
-        (stat.first_ns, stat.last_ns) = tally.span.unzip();
+        (stat.first_ns, stat.last_ns) = tally.span().unzip();
         stat.pageable = stat.findings.get("ASYNC-PAGEABLE").copied().unwrap_or(0);
         stat.directions(tally);
         let pids: Vec<u32> = survey.processes().map(|process| process.origin.pid).collect();

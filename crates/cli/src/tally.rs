@@ -5,6 +5,7 @@
 use crate::stat::has_stream;
 use aclshim_collect::seen::{Direction, Plain, Seen, Watch};
 use aclshim_facts::{FUNCTIONS, Function};
+use aclshim_trace::clock::Calibration;
 use std::collections::BTreeMap;
 
 /// So many of the slowest calls are kept.
@@ -101,7 +102,10 @@ pub struct Tally {
     /// A call that took less is none of the slowest.
     least: u64,
     /// When the first call began, and the last one ended.
-    pub span: Option<(u64, u64)>,
+    span: Option<(u64, u64)>,
+    /// The same of common calls since the process was another one, in its ticks.
+    ticks: (u64, u64),
+    process: Option<(usize, Option<Calibration>)>,
 }
 
 impl Default for Tally {
@@ -116,6 +120,8 @@ impl Default for Tally {
             slowest: Vec::new(),
             least: 0,
             span: None,
+            ticks: (u64::MAX, 0),
+            process: None,
         }
     }
 }
@@ -137,7 +143,33 @@ impl Tally {
         &mut self.sums[at].1
     }
 
+    /// Takes note of when a common call was. Ticks are made times when the process is another one.
     #[inline]
+    fn plain_time(&mut self, plain: &Plain<'_>) {
+        if self.process.as_ref().is_none_or(|(process, _)| *process != plain.whose.process) {
+            self.other_process();
+            self.process = Some((plain.whose.process, plain.whose.clock().copied()));
+        }
+        let (begin, duration) = plain.ticks();
+        self.ticks.0 = self.ticks.0.min(begin);
+        self.ticks.1 = self.ticks.1.max(begin.saturating_add(duration));
+    }
+
+    #[cold]
+    fn other_process(&mut self) {
+        let (first, last) = std::mem::replace(&mut self.ticks, (u64::MAX, 0));
+        if let Some((_, Some(clock))) = self.process.take().filter(|_| first <= last) {
+            let begin = clock.at_ns(first);
+            self.time(Some(begin), clock.at_ns(last).saturating_sub(begin));
+        }
+    }
+
+    /// When the first call began, and the last one ended.
+    pub fn span(&mut self) -> Option<(u64, u64)> {
+        self.other_process();
+        self.span
+    }
+
     fn time(&mut self, begin: Option<u64>, duration: u64) {
         if let Some(begin) = begin {
             let end = begin.saturating_add(duration);
@@ -215,7 +247,7 @@ impl Watch for Tally {
     fn plain(&mut self, plain: &Plain<'_>) {
         let (bytes, duration, function) = (plain.bytes(), plain.duration_ns(), plain.function);
         let ns = duration.unwrap_or(0);
-        self.time(plain.time_ns(), ns);
+        self.plain_time(plain);
         self.site((plain.whose.process, plain.site(), function)).add(bytes, ns);
         let kind = usize::from(plain.kind());
         if !self.is_on_stream[function as usize] {

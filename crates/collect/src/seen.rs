@@ -26,7 +26,8 @@ pub struct Whose<'a> {
 }
 
 impl<'a> Whose<'a> {
-    fn clock(&self) -> Option<&'a Calibration> {
+    /// How ticks become time, if that can be told.
+    pub fn clock(&self) -> Option<&'a Calibration> {
         self.origin.calibration.as_ref()
     }
 }
@@ -209,6 +210,11 @@ impl Plain<'_> {
     /// When it began, in nanoseconds since 1970, if that can be told.
     pub fn time_ns(&self) -> Option<u64> {
         Some(self.whose.clock()?.at_ns(self.slot[1]))
+    }
+
+    /// When it began and how long it took, in ticks.
+    pub fn ticks(&self) -> (u64, u64) {
+        (self.slot[1], self.slot[2])
     }
 
     /// The address behind the call.
