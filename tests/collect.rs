@@ -142,7 +142,7 @@ fn many_processes_at_once_are_drained_by_one_collector_and_the_totals_are_exact(
 fn a_collector_that_is_killed_again_and_again_loses_nothing_and_doubles_nothing() {
     for seed in 1..=3u64 {
         let told = scratch("collect");
-        let run = watched(hammer()).arg("3").arg("20000").env("ACLSHIM_DRAIN", "outside");
+        let run = watched(hammer()).arg("3").arg("60000").env("ACLSHIM_DRAIN", "outside");
         let (mut child, folder) = run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "16K").spawn();
         let mut random = seed;
         let mut kills = 0;

@@ -52,8 +52,13 @@ impl Summary {
             return summary;
         }
         let mut survey = Survey::default();
-        if let Err(why) = survey.read(&place.dir, std::slice::from_ref(&place.rings)) {
+        let (folders, files) = rings::to_read(place);
+        if let Err(why) = survey.read(&place.dir, &folders) {
             summary.remarks.insert(format!("{}: {why}", place.dir.display()));
+        }
+        for file in files {
+            // One that cannot be read any more was just written and removed.
+            let _ = survey.read(&file, &[]);
         }
         survey.settle();
         for (file, why) in &survey.troubles {
