@@ -142,7 +142,7 @@ fn many_processes_at_once_are_drained_by_one_collector_and_the_totals_are_exact(
 fn a_collector_that_is_killed_again_and_again_loses_nothing_and_doubles_nothing() {
     for seed in 1..=3u64 {
         let told = scratch("collect");
-        let run = watched(hammer()).arg("3").arg("20000").env("ACLSHIM_DRAIN", "outside");
+        let run = watched(hammer()).arg("3").arg("60000").env("ACLSHIM_DRAIN", "outside");
         let (mut child, folder) = run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "16K").spawn();
         let mut random = seed;
         let mut kills = 0;
@@ -539,6 +539,40 @@ fn what_is_no_ring_or_a_spoiled_one_does_no_harm() {
 }
 
 #[test]
+fn once_goes_on_until_nothing_is_left_and_tells_of_it() {
+    let place = Place::new();
+    for _ in 0..9 {
+        assert!(place.hammer(&["1", "100"]).0.wait().unwrap().success());
+    }
+    assert_eq!(reader::files(&place.rings).unwrap().len(), 9);
+    let file = place.told.join("metrics.prom");
+    // So few descriptors that not all can be held at a time.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 44; exec \"$@\"", "sh"]).arg(target("release/aclshim"));
+    command.args(["collect", "--once", "--metrics-file"]).arg(&file).arg(&place.rings);
+    let output = command.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(reader::files(&place.rings).unwrap().len(), 0);
+    assert_eq!(place.stat().total("calls"), 900);
+    assert_eq!(Metrics::of(&fs::read_to_string(file).unwrap()).sum("aclshim_calls_total", &[]), 900);
+}
+
+#[test]
+fn a_ring_of_another_format_is_named_once_and_fails_once() {
+    let place = Place::new();
+    let ring = leftover(&scratch("collect").join("out"));
+    let path = place.rings.join("aclshim-4000005-5.ring");
+    fs::write(&path, spoiled(&ring, offset_of!(Header, version), &99u32.to_le_bytes())).unwrap();
+    let mut command = aclshim();
+    command.args(["collect", "--once", "--metrics-file"]).arg(place.told.join("metrics")).arg(&place.rings);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.matches("format version 99").count()), (Some(1), 1), "{said}");
+    assert!(said.contains("end in .prom") && said.contains(path.to_str().unwrap()), "{said}");
+    assert!(path.exists());
+}
+
+#[test]
 fn a_ring_that_is_cut_short_while_it_is_read_costs_the_others_nothing() {
     let place = Place::new();
     let mut host = place.host(steps());
@@ -626,6 +660,35 @@ fn root_drains_for_all_and_writes_as_the_owner_of_each_ring() {
             assert_eq!((about.uid(), about.gid(), about.mode() & 0o777), (owner, owner, 0o600));
         }
     }
+}
+
+#[test]
+fn a_worker_for_another_user_has_nothing_of_roots() {
+    if !has_two_users("a_worker_for_another_user_has_nothing_of_roots") {
+        return;
+    }
+    let place = Place::new();
+    for folder in [&place.rings, place.out.parent().unwrap()] {
+        fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
+    }
+    // With a descriptor that somebody left open.
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 9</etc/shadow; exec \"$@\"", "sh"]).arg(target("release/aclshim"));
+    let collector = Collector::with(command, &place.rings, &place.told).ready();
+    let theirs = place.out.with_file_name("theirs");
+    as_another(&place, &hammer()).arg("1").arg("100").env("ACLSHIM_DIR", &theirs).run().ok();
+    place.until_finished();
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", collector.pid())).unwrap();
+    let worker: i32 = children.split_whitespace().next().expect("a worker").parse().unwrap();
+    let fds = PathBuf::from(format!("/proc/{worker}/fd"));
+    // SAFETY: asks for a number.
+    assert_eq!(unsafe { libc::getsid(worker) }, worker, "its session is its own");
+    assert_eq!(fs::metadata(&fds).unwrap().uid(), 0, "its user cannot look into it");
+    let open = fs::read_dir(&fds).unwrap().map(|fd| fs::read_link(fd.unwrap().path()).unwrap());
+    let open: Vec<String> = open.map(|path| path.display().to_string()).collect();
+    assert_eq!(open.iter().filter(|path| path.starts_with("pipe:")).count(), 3, "{open:?}");
+    assert!(!open.iter().any(|path| path.contains("shadow") || path.contains("errors")), "{open:?}");
+    collector.end(libc::SIGTERM);
 }
 
 #[test]

@@ -109,6 +109,114 @@ fn the_summary_never_goes_to_standard_output_and_can_be_silenced() {
     }
 }
 
+#[test]
+fn where_nothing_can_be_said_the_programs_status_is_still_ours() {
+    let run = |stderr: Stdio| {
+        let out = scratch("unheard").join("out");
+        aclshim().arg("run").arg("--out").arg(out).args(["--", "sh", "-c", "exit 3"]).stderr(stderr).status().unwrap()
+    };
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    assert_eq!(run(full.into()).code(), Some(3), "no room");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(run(writer.into()).code(), Some(3), "nobody reads it");
+}
+
+#[test]
+fn calls_in_a_tight_loop_from_the_beginning_are_not_lost() {
+    let output = under(&[], host("hosts/guest_calls.c")).arg("10000").run().ok();
+    assert!(output.stderr.contains("nothing was lost"), "{}", output.stderr);
+    assert_eq!(calls(&output), 10_000);
+}
+
+#[test]
+fn losses_are_told_with_what_keeps_the_calls() {
+    let output = under(&[], host("hosts/guest_calls.c")).arg("100000").env("ACLSHIM_RING_SIZE", "4K");
+    let output = output.env("ACLSHIM_RULES", "ZERO-SIZE=off").run().ok();
+    assert!(output.stat().total("not_recorded") > 0, "{}", output.stderr);
+    for part in
+        ["is broken in what was recorded\n", "calls not recorded\n", "ACLSHIM_RING_SIZE", "ACLSHIM_RECORD=lossless"]
+    {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn what_is_no_directory_is_refused_before_the_program_runs() {
+    let file = scratch("file").join("file");
+    fs::write(&file, "mine").unwrap();
+    let output = under(&["--out", file.to_str().unwrap()], "echo").run();
+    let said = format!("aclshim: {} is not a directory\n", file.display());
+    assert_eq!(output.seen(), (Some(125), None, "", said.as_str()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+}
+
+#[test]
+fn a_pipe_among_the_logs_does_not_keep_us() {
+    let out = scratch("pipe");
+    let pipe = std::ffi::CString::new(out.join("aclshim-1.jsonl").to_str().unwrap()).unwrap();
+    // SAFETY: a C string of ours.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    let mut child =
+        aclshim().arg("run").arg("--out").arg(&out).args(["--", "true"]).stderr(Stdio::null()).spawn().unwrap();
+    for _ in 0..3000 {
+        if let Some(status) = child.try_wait().unwrap() {
+            return assert!(status.success());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    panic!("it waits for the pipe");
+}
+
+#[test]
+fn an_unknown_product_is_named_and_a_missing_call_is_told_once_with_its_reason() {
+    let output = under(&["--as", "Foo", "--require-calls"], "true").run();
+    assert!(output.stderr.starts_with("aclshim: --as Foo: "), "{}", output.stderr);
+    assert_eq!(output.stderr.matches("no call was seen").count(), 1, "{}", output.stderr);
+    let output = under(&[], host("hosts/guest_calls.c")).env("ACLSHIM_MODE", "off").run().ok();
+    assert_eq!(output.stderr, "aclshim: no call was seen (ACLSHIM_MODE is off)\n");
+}
+
+#[test]
+fn a_folder_of_rings_that_is_not_absolute_is_the_same_one_everywhere() {
+    let folder = scratch("relative");
+    fs::create_dir(folder.join("rings")).unwrap();
+    let program = host("hosts/guest_calls.c");
+    let script = format!("cd / && {} 5", program.display());
+    let mut command = aclshim();
+    command.args(["run", "--sim", "--out", "out", "--", "sh", "-c", &script]).env("ACLSHIM_RING_DIR", "rings");
+    let output = command.current_dir(&folder).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("aclshim: 5 calls, "), "{said}");
+}
+
+#[test]
+fn another_users_ring_is_not_mapped() {
+    let name = "another_users_ring_is_not_mapped";
+    // SAFETY: asks for a number.
+    if !has_that(unsafe { libc::geteuid() } == 0, "root, to make another's file", name) {
+        return;
+    }
+    let folder = scratch("others");
+    let ring = folder.join("aclshim-1-1.ring");
+    // Its owner could cut it short at any time, and so end whoever has it mapped.
+    fs::write(&ring, [&b"ACLSHIM\0"[..], &1u32.to_le_bytes(), &[0; 1 << 16]].concat()).unwrap();
+    chown(&ring, Some(54321), None).unwrap();
+    let trace = folder.join("opened");
+    let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !has_that(strace.is_ok_and(|status| status.success()), "strace", name) {
+        return;
+    }
+    let mut command = Command::new("strace");
+    command.args(["-f", "-e", "trace=openat,mmap", "-y", "-o"]).arg(&trace).arg(target("release/aclshim"));
+    command.args(["run", "--quiet", "--out"]).arg(folder.join("out")).args(["--", "sleep", "0.2"]);
+    assert!(command.env("ACLSHIM_RING_DIR", &folder).status().unwrap().success());
+    let trace = fs::read_to_string(trace).unwrap();
+    let mapped = trace.lines().find(|line| line.contains("mmap") && line.contains("aclshim-1-1.ring"));
+    assert_eq!(mapped, None);
+}
+
 // ---- The program does not notice ----
 
 #[test]
@@ -377,6 +485,30 @@ fn when_the_program_stops_so_do_we_and_both_go_on_when_either_is_continued() {
     assert_eq!(ordered.line(), "got 10");
     let (status, errors, _) = ordered.end();
     assert!(status.success() && errors.starts_with("aclshim: 2 calls"), "{errors}");
+}
+
+#[test]
+fn a_group_that_was_stopped_and_continued_in_part_goes_on() {
+    let ordered = Ordered::start(&["plain"]);
+    let send = |to: libc::pid_t, signal| {
+        // SAFETY: our own children.
+        assert_eq!(unsafe { libc::kill(to, signal) }, 0);
+    };
+    send(-ordered.pid(), libc::SIGSTOP);
+    assert!(libc::WIFSTOPPED(ordered.changed()));
+    send(ordered.pid(), libc::SIGCONT);
+    send(ordered.program, libc::SIGCONT);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    ordered.send(libc::SIGTERM);
+    let pid = ordered.pid();
+    let began = std::time::Instant::now();
+    while std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        if began.elapsed() > std::time::Duration::from_secs(20) {
+            send(-pid, libc::SIGKILL);
+            panic!("it hangs");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod supervisor;
 mod system;
 mod worker;
 
+use crate::run::{ignore_closed_pipes, say};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,8 +60,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Drains what is in the folder.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    ignore_closed_pipes();
+    collect(&arguments).or_else(|error| {
+        say(format_args!("aclshim: {error:#}"));
+        Ok(ExitCode::FAILURE)
+    })
+}
+
+fn collect(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.folder.is_dir() {
         bail!("{}: no such folder; it must be the ACLSHIM_RING_DIR of the programs", arguments.folder.display());
     }
-    if arguments.worker { worker::main(&arguments) } else { supervisor::main(&arguments) }
+    if arguments.worker { worker::main(arguments) } else { supervisor::main(arguments) }
 }

@@ -12,13 +12,15 @@ mod summary;
 
 use crate::config::InForce;
 use crate::dropin::find_shim;
+use aclshim_facts::product::Product;
 use aclshim_facts::rule::Severity;
-use aclshim_facts::settings::{AS, CALLS, CONFIG, DIR, DRAIN, MODE, RING_DIR};
+use aclshim_facts::settings::{AS, CALLS, CONFIG, DIR, DRAIN, MODE, RECORD, RING_DIR, RING_SIZE};
 use aclshim_trace::clock::realtime_ns;
 use anyhow::{Context, Result, bail};
 use child::{Child, End};
 use rings::{Place, Rings};
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
@@ -30,6 +32,14 @@ const OUR_FAILURE: u8 = 125;
 const NOT_STARTED: u8 = 126;
 /// The program was not found.
 const NOT_FOUND: u8 = 127;
+
+/// A thread's ring, unless it was chosen: a program that calls in a tight loop from its first moment has filled one of
+/// the default size before we have found it.
+const RING: (&str, u64) = ("2M", 2 << 20);
+/// For so many threads there must be room, or the default holds.
+const THREADS: u64 = 16;
+/// Why there may be no call.
+const WHY_NONE: &str = "the program made no copy, or the shim was not loaded: `aclshim doctor -- program` looks closer";
 
 /// What `aclshim run` is told.
 #[derive(clap::Args)]
@@ -81,10 +91,24 @@ fn severity(text: &str) -> Result<Severity, String> {
 
 /// Runs the program.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    ignore_closed_pipes();
     run(&arguments).or_else(|error| {
-        eprintln!("aclshim: {error:#}");
+        say(format_args!("aclshim: {error:#}"));
         Ok(ExitCode::from(OUR_FAILURE))
     })
+}
+
+/// Nobody who reads what we say, or no room for it, is no reason to end: the program is what counts.
+pub fn ignore_closed_pipes() {
+    // SAFETY: nothing here relies on a handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// Says something on standard error, if it can be said there, without what a terminal would act on.
+pub fn say(what: std::fmt::Arguments<'_>) {
+    let plain = |letter: char| if letter.is_control() && letter != '\n' { '?' } else { letter };
+    let text: String = what.to_string().chars().map(plain).chain(['\n']).collect();
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -94,10 +118,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let plan = Plan::new(arguments, about.sanitizer.as_deref())?;
     if !arguments.quiet {
         for complaint in &plan.complaints {
-            eprintln!("aclshim: {complaint}");
+            say(format_args!("aclshim: {complaint}"));
         }
         if let (Some(obstacle), Some(path)) = (about.obstacle, &found) {
-            eprintln!("aclshim: {} {}", path.display(), obstacle.sentence());
+            say(format_args!("aclshim: {} {}", path.display(), obstacle.sentence()));
         }
     }
     let command = arguments.command.iter().map(|word| CString::new(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
@@ -108,7 +132,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             let said = why.to_string();
             // "No such file or directory (os error 2)"
             let said = said.split(" (os error").next().unwrap_or_default();
-            eprintln!("aclshim: {}: {said}{}", name.display(), not_started_hint(name, &why));
+            say(format_args!("aclshim: {}: {said}{}", name.display(), not_started_hint(name, &why)));
             let is_missing = why.raw_os_error() == Some(libc::ENOENT);
             return Ok(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_STARTED }));
         }
@@ -122,15 +146,23 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let summary = Summary::read(&plan.place, since_ns, plan.told);
     if !arguments.quiet {
         let dir = arguments.out.as_deref().unwrap_or(&plan.place.dir);
-        eprint!("{}", summary.text(dir, &std::env::args().next().unwrap_or_else(|| "aclshim".into())));
+        let command = std::env::args().next().unwrap_or_else(|| "aclshim".into());
+        // With --require-calls it is said below.
+        let why_none = (!arguments.require_calls).then(|| plan.silent.unwrap_or(WHY_NONE));
+        let text = summary.text(dir, &command, why_none);
+        if !text.is_empty() {
+            say(format_args!("{}", text.trim_end()));
+        }
         if let Some(line) = about_collector(&still_running, &collector) {
-            eprintln!("aclshim: {line}");
+            say(format_args!("aclshim: {line}"));
         }
     }
     if let Err(why) = collector {
-        eprintln!("aclshim: no collector could be left behind ({why}): records stay in memory, see `aclshim collect`");
+        say(format_args!(
+            "aclshim: no collector could be left behind ({why}): records stay in memory, see `aclshim collect`"
+        ));
     }
-    Ok(outcome(arguments, end, &summary))
+    Ok(outcome(arguments, end, &summary, plan.silent))
 }
 
 /// Why a file that is there is not found, and the like.
@@ -153,13 +185,16 @@ fn about_collector(still_running: &[u32], collector: &std::io::Result<Option<u32
     Some(format!("{who}: a collector (process {collector}) goes on writing until they have ended"))
 }
 
-fn outcome(arguments: &Arguments, end: End, summary: &Summary) -> ExitCode {
+fn outcome(arguments: &Arguments, end: End, summary: &Summary, silent: Option<&str>) -> ExitCode {
     if arguments.require_calls && !summary.has_calls() {
-        eprintln!(
-            "aclshim: no call was seen (--require-calls). Likely reasons: the program made no copy; it is linked statically; \
-             it is setuid; something that started it dropped LD_PRELOAD or ACLSHIM_DIR (a wrapper, sudo, a container); \
-             ACLSHIM_MODE or ACLSHIM_RECORD is off. `aclshim doctor -- program` looks closer."
-        );
+        match silent {
+            Some(why) => say(format_args!("aclshim: no call was seen (--require-calls): {why}")),
+            None => say(format_args!(
+                "aclshim: no call was seen (--require-calls). Likely reasons: the program made no copy; it is linked \
+                 statically; it is setuid; something that started it dropped LD_PRELOAD or ACLSHIM_DIR (a wrapper, sudo, a \
+                 container). `aclshim doctor -- program` looks closer."
+            )),
+        }
     }
     match end {
         End::Killed(signal) => {
@@ -185,6 +220,8 @@ struct Plan {
     marks: Vec<Vec<u8>>,
     complaints: Vec<String>,
     told: Told,
+    /// Why no call can be seen.
+    silent: Option<&'static str>,
 }
 
 impl Plan {
@@ -193,10 +230,18 @@ impl Plan {
         if let Some(path) = &config {
             std::fs::metadata(path).with_context(|| format!("--config {}", path.display()))?;
         }
-        let in_force = InForce::read(config.as_deref());
+        let mut in_force = InForce::read(config.as_deref());
+        for name in arguments.as_products.iter().flat_map(|names| names.split(',')).map(str::trim) {
+            if !name.is_empty() && Product::of(name).is_none() {
+                in_force.complaints.push(format!("--as {name}: {name:?} is no product that is known here"));
+            }
+        }
         let asked = arguments.out.as_deref().or_else(|| in_force.value(&DIR).map(Path::new));
         let dir = full(asked.unwrap_or(Path::new("aclshim-out")))?;
         let rings = full(in_force.value(&RING_DIR).map_or(Path::new("/dev/shm"), Path::new))?;
+        if std::fs::metadata(&dir).is_ok_and(|about| !about.is_dir()) {
+            bail!("{} is not a directory", dir.display());
+        }
         // The last part is made by whoever has something to write there.
         if let Some(parent) = dir.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("the folder of {}", dir.display()))?;
@@ -206,6 +251,14 @@ impl Plan {
         let mut variables: Vec<(&str, OsString)> =
             vec![("LD_PRELOAD", preload), (DIR.variable, dir.clone().into()), (DRAIN.variable, "outside".into())];
         let marks = variables.iter().map(|(name, value)| entry(name, value)).collect();
+        // It is to be the same one wherever the program, or a child of it, goes.
+        if in_force.value(&RING_DIR).is_some_and(|given| !Path::new(given).is_absolute()) {
+            variables.push((RING_DIR.variable, rings.clone().into()));
+        }
+        let has_size = std::env::var_os(RING_SIZE.variable).is_some_and(|size| !size.is_empty());
+        if !has_size && in_force.value(&RING_SIZE).is_none() && has_room(&rings) {
+            variables.push((RING_SIZE.variable, RING.0.into()));
+        }
         if arguments.enforce {
             variables.push((MODE.variable, "enforce".into()));
         }
@@ -227,8 +280,25 @@ impl Plan {
             environment.push(CString::new(entry(name, value)).with_context(|| format!("{name}: a NUL byte"))?);
         }
         let told = if in_force.value(&CALLS) == Some("off".as_ref()) { Told::Log } else { Told::Trace };
-        Ok(Self { place: Place { rings, dir }, environment, marks, complaints: in_force.complaints, told })
+        let is_off = |setting| in_force.value(setting) == Some("off".as_ref());
+        let silent = match () {
+            () if is_off(&MODE) && !arguments.enforce => Some("ACLSHIM_MODE is off"),
+            () if is_off(&RECORD) => Some("ACLSHIM_RECORD is off"),
+            () => None,
+        };
+        Ok(Self { place: Place { rings, dir }, environment, marks, complaints: in_force.complaints, told, silent })
     }
+}
+
+/// Whether half of what is free in the folder of the rings holds our larger ones.
+fn has_room(folder: &Path) -> bool {
+    let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a C string and a value of ours; all zero is a valid one.
+    let free = unsafe {
+        let mut about = std::mem::zeroed::<libc::statvfs>();
+        if libc::statvfs(path.as_ptr(), &mut about) == 0 { about.f_bavail * about.f_frsize } else { 0 }
+    };
+    free / 2 >= THREADS * RING.1
 }
 
 fn full(path: &Path) -> Result<PathBuf> {

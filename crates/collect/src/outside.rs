@@ -29,8 +29,10 @@ pub struct Outside {
     counts_kinds: bool,
     /// Where the records of those go that are wanted; all are if there is none.
     only: Option<PathBuf>,
-    /// Those that are not.
+    /// Those that are not, and those that were let go.
     others: BTreeSet<PathBuf>,
+    /// Those of another format, and what is said of them.
+    strange: BTreeMap<PathBuf, String>,
     drains: BTreeMap<PathBuf, Drained>,
 }
 
@@ -67,6 +69,7 @@ impl Outside {
             counts_kinds: false,
             only: None,
             others: BTreeSet::new(),
+            strange: BTreeMap::new(),
             drains: BTreeMap::new(),
         }
     }
@@ -88,8 +91,12 @@ impl Outside {
 
     /// Whether a file's records are wanted. It is not taken to find that out: another drain may want it.
     fn is_wanted(&mut self, path: &Path) -> bool {
-        let Some(dir) = &self.only else { return true };
         if self.others.contains(path) {
+            return false;
+        }
+        let Some(dir) = &self.only else { return true };
+        // Another's file may be cut short while it is mapped here, which would end us.
+        if own(path).is_none() {
             return false;
         }
         let Ok(file) = RingFile::open(path) else { return false };
@@ -119,12 +126,10 @@ impl Outside {
         }
     }
 
-    fn open(&self, path: &Path) -> Option<Drained> {
-        // SAFETY: asks for our own number.
-        let me = unsafe { libc::geteuid() };
+    fn open(&mut self, path: &Path) -> Option<Drained> {
         // Others' files are not even opened. Whose it is that was opened is asked again: names can change meanwhile, and
         // a header says which files are written as us.
-        let about = std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
+        let about = own(path)?;
         let file = match RingFile::open_to_drain(path) {
             Ok(file) => file,
             Err(Unreadable::NotOurs) if is_unfinished(&about) && is_blank(path) => {
@@ -132,12 +137,16 @@ impl Outside {
                 let _ = std::fs::remove_file(path);
                 return None;
             }
+            Err(why @ Unreadable::Version(_)) => {
+                self.strange.insert(path.to_owned(), why.to_string());
+                return None;
+            }
             // One that another drain has is that one's, and comes to us if it ends.
             Err(_) => return None,
         };
         // The other one may have ended because it had removed the file.
-        let about = std::fs::symlink_metadata(path).ok()?;
-        if file.owner().ok()? != me || file.inode().ok()? != about.ino() {
+        let about = own(path)?;
+        if file.owner().ok()? != about.uid() || file.inode().ok()? != about.ino() {
             return None;
         }
         let mut drain = Drain::new(file.header(), "outside");
@@ -190,10 +199,33 @@ impl Outside {
         passed
     }
 
+    /// The files of another format, which are passed over, and what is to be said of them.
+    pub fn strange(&self) -> &BTreeMap<PathBuf, String> {
+        &self.strange
+    }
+
+    /// Where as many files are held as may be, hands all to `each` and lets them go for good, so that others have their
+    /// turn; whether it was so.
+    pub fn let_go(&mut self, each: impl FnMut(&mut Drained)) -> bool {
+        if self.drains.len() < self.most {
+            return false;
+        }
+        self.drains.values_mut().for_each(each);
+        self.others.extend(std::mem::take(&mut self.drains).into_keys());
+        true
+    }
+
     /// The processes that are drained, and those that are gone and could not be written yet.
     pub fn drained(&mut self) -> impl Iterator<Item = &mut Drained> {
         self.drains.values_mut()
     }
+}
+
+/// What is known of a plain file of our own user.
+fn own(path: &Path) -> Option<std::fs::Metadata> {
+    // SAFETY: asks for our own number.
+    let me = unsafe { libc::geteuid() };
+    std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)
 }
 
 /// Whether a file is as long as a header and says nothing yet.

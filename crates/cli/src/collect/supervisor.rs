@@ -8,13 +8,14 @@ use super::Arguments;
 use super::exposition::{self, Socket};
 use super::metrics::{Format, Metrics, Report};
 use super::system::{arrivals, empty, most_descriptors, never_wait, signals, wait};
+use crate::run::say;
 use aclshim_trace::reader;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,10 @@ const MOST_WORKERS: usize = 256;
 const MOST_MEMORY: u64 = 1 << 30;
 /// The longest line of a worker.
 const LONGEST: usize = 16 << 20;
+/// The longest line that a worker may complain in.
+const LONGEST_COMPLAINT: usize = 4096;
+/// So often a worker is read in one turn: one that never stops must not keep us from the others.
+const READS: usize = 64;
 /// So long workers have for their end.
 const LAST: Duration = Duration::from_secs(10);
 /// The waits before a worker that fails is started again.
@@ -41,6 +46,8 @@ struct Worker {
     child: Child,
     /// What was read of a line that is not whole yet.
     line: Vec<u8>,
+    /// The same of its complaints.
+    complaint: Vec<u8>,
 }
 
 /// A worker that failed.
@@ -76,6 +83,9 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         is_well: true,
     };
     let mut textfile = arguments.metrics_file.as_deref().map(Textfile::new);
+    if let Some(path) = arguments.metrics_file.as_deref().filter(|path| path.extension() != Some("prom".as_ref())) {
+        say(format_args!("aclshim: {}: node_exporter reads only files whose names end in .prom", path.display()));
+    }
     let every = arguments.metrics_interval;
     supervisor.start();
     loop {
@@ -86,7 +96,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
             textfile.write(&supervisor.metrics);
         }
         let mut files = vec![signals.as_fd()];
-        files.extend(supervisor.workers.values().filter_map(|worker| worker.child.stdout.as_ref()).map(AsFd::as_fd));
+        supervisor.workers.values().for_each(|worker| files.extend(worker.pipes()));
         files.extend(arrivals.as_ref().map(AsFd::as_fd));
         let ready = wait(&files, LOOK.min(every));
         if ready[0] {
@@ -123,7 +133,7 @@ impl Supervisor {
                 continue;
             }
             match self.spawn(me, user, about.gid()) {
-                Ok(child) => _ = self.workers.insert(user, Worker { child, line: Vec::new() }),
+                Ok(child) => _ = self.workers.insert(user, Worker { child, line: Vec::new(), complaint: Vec::new() }),
                 Err(error) => self.note_failure(user, &format!("cannot start: {error}")),
             }
         }
@@ -136,11 +146,17 @@ impl Supervisor {
         // What we were told is no user's business.
         command.arg0("aclshim").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
         let groups = (me == 0 && user != 0).then(|| groups(&self.folder, user, group));
+        if groups.is_some() {
+            command.stderr(Stdio::piped());
+        }
         // SAFETY: system calls only.
         unsafe {
             let parent = libc::getpid();
             command.pre_exec(move || {
                 if let Some(groups) = &groups {
+                    // Nothing of ours is to be within the user's reach: no terminal, no descriptor.
+                    done(libc::setsid().min(0))?;
+                    close_at_exec();
                     become_user(user, groups)?;
                     let most = libc::rlimit { rlim_cur: MOST_MEMORY, rlim_max: MOST_MEMORY };
                     done(libc::setrlimit(libc::RLIMIT_DATA, &most))?;
@@ -152,6 +168,7 @@ impl Supervisor {
         }
         let child = command.spawn()?;
         child.stdout.iter().for_each(|pipe| never_wait(pipe.as_raw_fd()));
+        child.stderr.iter().for_each(|pipe| never_wait(pipe.as_raw_fd()));
         Ok(child)
     }
 
@@ -159,7 +176,7 @@ impl Supervisor {
     fn listen(&mut self) {
         let mut ended = Vec::new();
         for (user, worker) in &mut self.workers {
-            if worker.read(*user, &mut lock(&self.metrics)) == Heard::End {
+            if worker.read(*user, &self.metrics) == Heard::End {
                 ended.push(*user);
             }
         }
@@ -168,6 +185,7 @@ impl Supervisor {
             // It may have closed its output only.
             let _ = worker.child.kill();
             let status = worker.child.wait();
+            worker.relay();
             lock(&self.metrics).end(user);
             match status {
                 Ok(status) if status.success() => _ = self.failed.remove(&user),
@@ -184,7 +202,7 @@ impl Supervisor {
         self.failed.insert(user, Failed { at: Instant::now(), wait });
         self.is_well &= !self.once;
         lock(&self.metrics).failures += 1;
-        eprintln!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis());
+        say(format_args!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis()));
     }
 
     /// Has all workers write what there is, and end.
@@ -192,8 +210,7 @@ impl Supervisor {
         let begin = Instant::now();
         self.workers.values_mut().for_each(|worker| drop(worker.child.stdin.take()));
         while !self.workers.is_empty() && begin.elapsed() < LAST {
-            let files: Vec<_> =
-                self.workers.values().filter_map(|worker| worker.child.stdout.as_ref()).map(AsFd::as_fd).collect();
+            let files: Vec<_> = self.workers.values().flat_map(Worker::pipes).collect();
             wait(&files, Duration::from_millis(100));
             self.listen();
         }
@@ -211,29 +228,67 @@ enum Heard {
 }
 
 impl Worker {
+    /// What it tells by.
+    fn pipes(&self) -> Vec<BorrowedFd<'_>> {
+        let Child { stdout, stderr, .. } = &self.child;
+        stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd)).collect()
+    }
+
+    /// Passes on what it complains of, line by line. [`say`] takes out what a terminal would act on.
+    fn relay(&mut self) {
+        let Some(pipe) = &mut self.child.stderr else { return };
+        let mut buffer = [0; LONGEST_COMPLAINT];
+        let mut is_over = false;
+        for _ in 0..READS {
+            match pipe.read(&mut buffer) {
+                Ok(0) => is_over = true,
+                Ok(read) => self.complaint.extend(&buffer[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => is_over = true,
+            }
+            while let Some(end) = self.complaint.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.complaint.drain(..=end).collect();
+                say(format_args!("{}", String::from_utf8_lossy(&line[..end])));
+            }
+            if self.complaint.len() > LONGEST_COMPLAINT || is_over && !self.complaint.is_empty() {
+                let line = std::mem::take(&mut self.complaint);
+                say(format_args!("{}", String::from_utf8_lossy(&line)));
+            }
+            if is_over {
+                // Otherwise it would always be ready to be read.
+                self.child.stderr = None;
+                return;
+            }
+        }
+    }
+
     /// Takes what it has told.
-    fn read(&mut self, user: u32, metrics: &mut Metrics) -> Heard {
+    fn read(&mut self, user: u32, metrics: &Mutex<Metrics>) -> Heard {
+        self.relay();
         let Some(pipe) = &mut self.child.stdout else { return Heard::End };
         let mut buffer = [0; 16 * 1024];
-        loop {
-            match pipe.read(&mut buffer) {
+        for _ in 0..READS {
+            let read = match pipe.read(&mut buffer) {
                 Ok(0) => return Heard::End,
-                Ok(read) => self.line.extend(&buffer[..read]),
+                Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::Something,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Heard::End,
-            }
+            };
+            self.line.extend(&buffer[..read]);
             if self.line.len() > LONGEST {
                 return Heard::End;
             }
             if let Some(end) = self.line.iter().rposition(|&byte| byte == b'\n') {
                 let newest = self.line[..end].rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
                 if let Ok(report) = serde_json::from_slice::<Report>(newest) {
-                    metrics.workers.insert(user, report);
+                    lock(metrics).workers.insert(user, report);
                 }
                 self.line.drain(..=end);
             }
         }
+        Heard::Something
     }
 }
 
@@ -251,6 +306,17 @@ fn how(status: ExitStatus) -> String {
 
 fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has all descriptors but the first three closed by exec; between fork and exec.
+fn close_at_exec() {
+    // SAFETY: system calls on descriptors of the new process.
+    unsafe {
+        let flags = libc::CLOSE_RANGE_CLOEXEC as libc::c_uint;
+        if libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, flags) != 0 {
+            (3..4096).for_each(|fd| _ = libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC));
+        }
+    }
 }
 
 /// Gives up all rights but a user's; between fork and exec.
@@ -312,7 +378,8 @@ impl<'a> Textfile<'a> {
         match exposition::write(self.path, &text) {
             Ok(()) => self.is_troubled = false,
             Err(error) if !self.is_troubled => {
-                eprintln!("aclshim: {}: the metrics cannot be written: {error}; tried again", self.path.display());
+                let path = self.path.display();
+                say(format_args!("aclshim: {path}: the metrics cannot be written: {error}; tried again"));
                 self.is_troubled = true;
             }
             Err(_) => {}

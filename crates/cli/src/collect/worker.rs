@@ -10,6 +10,7 @@
 use super::Arguments;
 use super::metrics::{Process, Report, Totals};
 use super::system::{arrivals, empty, most_descriptors, signals, wait};
+use crate::run::say;
 use aclshim_collect::outside::{Drained, Outside};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,9 @@ const LAST: usize = 100;
 
 /// Drains until it is told to end.
 pub fn main(arguments: &Arguments) -> Result<ExitCode> {
+    // We have the user's rights, and are still not the user's to look into.
+    // SAFETY: concerns this process only.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let signals = signals()?;
     let arrivals = arrivals(&arguments.folder);
     let mut outside = Outside::new(&arguments.folder);
@@ -49,7 +53,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     outside.hold_at_most((most_descriptors().saturating_sub(32) / 3) as usize);
     let mut worker = Worker::new(outside);
     if arguments.once {
-        return Ok(worker.once());
+        return worker.once();
     }
     let stdin = std::io::stdin();
     let mut nap = NAPS[0];
@@ -129,26 +133,46 @@ impl Worker {
     }
 
     /// Writes what there is now, and says what could not be written.
-    fn once(&mut self) -> ExitCode {
-        for _ in 0..LAST {
+    fn once(&mut self) -> Result<ExitCode> {
+        let mut left = LAST;
+        while left > 0 {
             self.outside.find();
-            self.end();
-            if self.outside.pass().slots == 0 {
-                break;
+            let ended = self.end();
+            let slots = self.outside.pass().slots;
+            if ended == 0 && slots == 0 {
+                self.complain();
+                if !self.let_go() {
+                    break;
+                }
+                left = LAST;
+            } else if ended == 0 {
+                left -= 1;
             }
         }
-        self.complain();
-        if self.troubled.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        self.tell()?;
+        Ok(if self.troubled.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Takes leave of processes that ended.
-    fn end(&mut self) {
+    /// Makes room for others where as many are held as may be; whether it had to.
+    fn let_go(&mut self) -> bool {
+        let past = &mut self.past;
+        self.outside.let_go(|one| {
+            past.add_process(one);
+            past.add_lost(Process::of(one, 0).lost());
+        })
+    }
+
+    /// Takes leave of processes that ended; how many.
+    fn end(&mut self) -> usize {
         let Self { outside, past, fullest, .. } = self;
+        let mut ended = 0;
         outside.end(|one| {
+            ended += 1;
             past.add_process(one);
             past.add_lost(Process::of(one, 0).lost());
             fullest.remove(&one.file.path);
         });
+        ended
     }
 
     /// Says what cannot be written, once.
@@ -159,12 +183,16 @@ impl Worker {
                 continue;
             };
             if self.troubled.insert(file.path.clone()) {
-                eprintln!(
-                    "aclshim: {}: the records of process {} cannot be written and stay in the ring: {}",
-                    file.path.display(),
-                    drain.origin().pid,
+                let (path, pid) = (file.path.display(), drain.origin().pid);
+                say(format_args!(
+                    "aclshim: {path}: the records of process {pid} cannot be written and stay in the ring: {}",
                     trouble.first
-                );
+                ));
+            }
+        }
+        for (path, why) in self.outside.strange() {
+            if self.troubled.insert(path.clone()) {
+                say(format_args!("aclshim: {}: {why}", path.display()));
             }
         }
     }

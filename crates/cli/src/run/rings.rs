@@ -1,8 +1,12 @@
 //! Draining the rings of a run from outside, while the program runs and, in a process of its own, afterwards.
 
+use super::say;
 use aclshim_collect::outside::{Outside, Passed};
 use aclshim_trace::clock::realtime_ns;
-use std::os::unix::fs::MetadataExt;
+use aclshim_trace::layout::{Header, MAGIC, VERSION};
+use aclshim_trace::{origin::Origin, reader};
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +24,8 @@ pub struct Place {
 
 /// So many slots in one pass are a sign that it should have come sooner.
 const MANY: u64 = 256;
+/// So long it looks more often.
+const BEGIN: Duration = Duration::from_secs(1);
 /// A folder that changed so short a while ago may change again within the same tick of its clock.
 const TICK_NS: u64 = 20_000_000;
 
@@ -29,13 +35,20 @@ struct Pace {
     folder: PathBuf,
     looked: Option<(Instant, u64)>,
     nap: Duration,
+    began: Instant,
 }
 
 impl Pace {
     fn new(place: &Place) -> Self {
         let mut outside = Outside::new(&place.rings);
         outside.only(&place.dir);
-        Self { outside, folder: place.rings.clone(), looked: None, nap: Duration::from_millis(1) }
+        Self {
+            outside,
+            folder: place.rings.clone(),
+            looked: None,
+            nap: Duration::from_millis(1),
+            began: Instant::now(),
+        }
     }
 
     /// One round; how long the next one can wait.
@@ -51,8 +64,10 @@ impl Pace {
             self.looked = Some((Instant::now(), changed));
         }
         let passed = self.outside.pass();
+        // At first rings are about to come.
+        let longest = Duration::from_millis(if self.began.elapsed() < BEGIN { 1 } else { 4 });
         self.nap = match passed.slots {
-            0 => (self.nap * 5 / 4).min(Duration::from_millis(4)),
+            0 => (self.nap * 5 / 4).min(longest),
             few if few < MANY => Duration::from_micros(500),
             _ => Duration::from_micros(50),
         };
@@ -69,30 +84,39 @@ impl Pace {
 /// The thread that drains while the program runs. (Its signals are those of the thread that starts it: blocked.)
 pub struct Rings {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<usize>,
+    /// Without one all is drained in the end.
+    thread: std::io::Result<JoinHandle<usize>>,
+    place: Place,
 }
 
 impl Rings {
     /// Begins.
     pub fn start(place: &Place) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (place, is_over) = (place.clone(), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || {
-            let mut pace = Pace::new(&place);
+        let (of_thread, is_over) = (place.clone(), Arc::clone(&stop));
+        let thread = std::thread::Builder::new().spawn(move || {
+            let mut pace = Pace::new(&of_thread);
             while !is_over.load(Ordering::Acquire) {
                 let (_, nap) = pace.round();
                 std::thread::park_timeout(nap);
             }
             pace.finish()
         });
-        Self { stop, thread }
+        if let Err(why) = &thread {
+            say(format_args!(
+                "aclshim: no thread can be started ({why}): records are written when the program has ended, and those that a \
+                 ring has no room for are lost"
+            ));
+        }
+        Self { stop, thread, place: place.clone() }
     }
 
     /// Writes what is left, and says how many processes with rings go on.
     pub fn finish(self) -> usize {
         self.stop.store(true, Ordering::Release);
-        self.thread.thread().unpark();
-        self.thread.join().unwrap_or(0)
+        let Ok(thread) = self.thread else { return Pace::new(&self.place).finish() };
+        thread.thread().unpark();
+        thread.join().unwrap_or(0)
     }
 }
 
@@ -152,17 +176,40 @@ fn drain_alone(place: &Place, marks: &[Vec<u8>]) {
 
 /// Rings for this directory that belong to other users, made since: they are read but not written.
 pub fn of_others(place: &Place, since_ns: u64) -> Vec<(u32, u32)> {
-    use aclshim_trace::{origin::Origin, reader};
     // SAFETY: asks for a number.
     let me = unsafe { libc::geteuid() };
     let is_anothers = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.uid() != me);
     let files = reader::files(&place.rings).unwrap_or_default();
-    let origin = |path: PathBuf| reader::RingFile::open(&path).ok().map(|file| Origin::new(file.header()));
-    let others = files.into_iter().filter(is_anothers).filter_map(origin);
+    let others = files.into_iter().filter(is_anothers).filter_map(|path| origin(&path));
     let of_run = others.filter(|origin| is_of(origin, &place.dir, since_ns));
     of_run.map(|origin| (origin.pid, origin.uid)).collect()
 }
 
-fn is_of(origin: &aclshim_trace::origin::Origin, dir: &Path, since_ns: u64) -> bool {
+/// What may be read of the folder of the rings: all of it, or where others have files there, our own for this directory. (To
+/// read a ring is to map it.)
+pub fn to_read(place: &Place) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    // SAFETY: asks for a number.
+    let me = unsafe { libc::geteuid() };
+    let is_own = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == me);
+    let (own, others): (Vec<_>, Vec<_>) = reader::files(&place.rings).unwrap_or_default().into_iter().partition(is_own);
+    if others.is_empty() {
+        return (vec![place.rings.clone()], Vec::new());
+    }
+    let is_for_us = |path: &PathBuf| origin(path).is_some_and(|origin| origin.dir == place.dir);
+    (Vec::new(), own.into_iter().filter(is_for_us).collect())
+}
+
+/// Whose ring a file is. It is not mapped: another user may cut it short at any time.
+fn origin(path: &Path) -> Option<Origin> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let mut header = vec![0; size_of::<Header>()];
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.read_exact_at(&mut header, 0).ok()?;
+    let is_ours = header[..8] == MAGIC.to_le_bytes() && header[8..12] == VERSION.to_le_bytes();
+    if is_ours { Origin::from_bytes(&header) } else { None }
+}
+
+fn is_of(origin: &Origin, dir: &Path, since_ns: u64) -> bool {
     origin.dir == dir && origin.born_ns >= since_ns
 }

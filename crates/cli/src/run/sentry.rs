@@ -34,7 +34,10 @@ impl Sentry {
                 // SAFETY: nothing of ours is to be done at the end of this process.
                 unsafe { libc::_exit(0) }
             }
-            pid => Ok(Self { pid, line }),
+            pid => {
+                line.set_read_timeout(Some(Duration::from_millis(50)))?;
+                Ok(Self { pid, line })
+            }
         }
     }
 
@@ -60,16 +63,43 @@ impl Sentry {
     fn ask(&mut self, kind: u8, of: i32) -> bool {
         let [a, b, c, d] = of.to_le_bytes();
         let mut answer = [0];
-        let asked = self.line.write_all(&[kind, a, b, c, d]).and_then(|()| self.line.read_exact(&mut answer));
-        asked.is_ok() && answer[0] == 1
+        let mut asked = self.line.write_all(&[kind, a, b, c, d]);
+        let mut was_woken = false;
+        while asked.is_ok() {
+            asked = self.line.read_exact(&mut answer);
+            match &asked {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => asked = Ok(()),
+                _ => break,
+            }
+            // Somebody has stopped the whole group, and continued only some of it.
+            if is_stopped(self.pid) {
+                was_woken = true;
+                // SAFETY: our own child.
+                unsafe { libc::kill(self.pid, libc::SIGCONT) };
+            }
+        }
+        let is_yes = asked.is_ok() && answer[0] == 1;
+        if !was_woken {
+            return is_yes;
+        }
+        if kind == ASK && of == libc::SIGCONT {
+            // It has ours: had the group been sent one, it would not have been stopped.
+            return false;
+        }
+        self.ask(ASK, libc::SIGCONT);
+        is_yes
     }
 
     /// Sends it home.
     pub fn dismiss(self) {
         let Self { pid, line } = self;
         drop(line);
+        // It may be stopped, and has nothing left to do.
         // SAFETY: our own child.
-        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, std::ptr::null_mut(), 0);
+        }
     }
 }
 

@@ -8,8 +8,10 @@ use aclshim_facts::rule::Severity;
 use aclshim_trace::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// What a run was.
@@ -50,8 +52,13 @@ impl Summary {
             return summary;
         }
         let mut survey = Survey::default();
-        if let Err(why) = survey.read(&place.dir, std::slice::from_ref(&place.rings)) {
+        let (folders, files) = rings::to_read(place);
+        if let Err(why) = survey.read(&place.dir, &folders) {
             summary.remarks.insert(format!("{}: {why}", place.dir.display()));
+        }
+        for file in files {
+            // One that cannot be read any more was just written and removed.
+            let _ = survey.read(&file, &[]);
         }
         survey.settle();
         for (file, why) in &survey.troubles {
@@ -104,7 +111,7 @@ impl Summary {
     /// Whether there is anything new in it.
     fn read_log(&mut self, path: &Path, since_ns: u64) -> bool {
         let mut is_new = false;
-        for line in fs::read_to_string(path).unwrap_or_default().lines() {
+        for line in text_of(path).lines() {
             let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { continue };
             // What makes no sense in the settings was said before the program began.
             let is_new_to_them = line["event"] != "setting";
@@ -123,8 +130,7 @@ impl Summary {
     fn read_logs(&mut self, dir: &Path, since_ns: u64) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let text =
-                if name.ends_with(".jsonl") { fs::read_to_string(entry.path()).unwrap_or_default() } else { continue };
+            let text = if name.ends_with(".jsonl") { text_of(&entry.path()) } else { continue };
             let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
             let before = self.processes;
             for line in lines.filter(|line| line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)) {
@@ -170,13 +176,12 @@ impl Summary {
         self.findings.values().filter(|(worst, _)| *worst >= Some(severity)).map(|(_, count)| count).sum()
     }
 
-    /// For people; `dir` as they would type it.
-    pub fn text(&self, dir: &Path, command: &str) -> String {
+    /// For people; `dir` as they would type it. `why_none`: why there is no call, where that was not said.
+    pub fn text(&self, dir: &Path, command: &str, why_none: Option<&str>) -> String {
         let mut text = String::new();
         let mut say = |line: String| _ = writeln!(text, "aclshim: {line}");
         let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        if !self.has_calls() {
-            let why = "the program made no copy, or the shim was not loaded: `aclshim doctor -- program` looks closer";
+        if let Some(why) = why_none.filter(|_| !self.has_calls()) {
             say(format!("no call was seen ({why})"));
         }
         let processes = if self.processes == 1 { "1 process".into() } else { format!("{} processes", self.processes) };
@@ -192,13 +197,15 @@ impl Summary {
             findings.sort_by_key(|(rule, (worst, count))| (std::cmp::Reverse((*worst, *count)), rule.as_str()));
             let known = if self.known > 0 { format!(" ({} known and not counted)", self.known) } else { String::new() };
             match findings.iter().map(|(_, (_, count))| count).sum::<u64>() {
-                0 => say(format!("no rule is broken{known}")),
+                0 if self.is_whole() => say(format!("no rule is broken{known}")),
+                0 => say(format!("no rule is broken in what was recorded{known}")),
                 all => say(format!("{}{known}:", plural(all, "finding"))),
             }
             for (rule, (worst, count)) in findings {
                 say(format!("  {:<12}{count:>6} x {rule}", worst.map_or("", Severity::name)));
             }
-            say(self.losses());
+            say(self.losses(dir));
+            self.remedies(dir, command).into_iter().for_each(&mut say);
         }
         if !self.files.is_empty() {
             let shown = self.files.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
@@ -210,18 +217,53 @@ impl Summary {
         text
     }
 
-    fn losses(&self) -> String {
+    /// Whether everything was recorded and is still there.
+    fn is_whole(&self) -> bool {
+        self.not_recorded + self.overwritten + self.evicted == 0
+    }
+
+    /// What can be done about losses.
+    fn remedies(&self, dir: &Path, command: &str) -> Vec<String> {
+        let mut remedies = Vec::new();
+        if self.not_recorded > 0 {
+            remedies.push("  a larger ACLSHIM_RING_SIZE, or ACLSHIM_RECORD=lossless, keeps all calls".into());
+        } else if self.overwritten > 0 {
+            remedies.push("  a larger ACLSHIM_RING_SIZE keeps more of them".into());
+        }
+        if self.write_failures > 0 && self.in_memory > 0 {
+            let dir = dir.display();
+            remedies
+                .push(format!("  when {dir} can be written, or to another directory: {command} recover --out {dir}"));
+        }
+        remedies
+    }
+
+    fn losses(&self, dir: &Path) -> String {
+        let failed = format!("writes to {} failed", dir.display());
         let losses = [
             (self.not_recorded, "calls not recorded"),
             (self.overwritten, "slots overwritten"),
             (self.evicted, "calls removed to stay within ACLSHIM_BUDGET"),
-            (self.write_failures, "writes to the directory failed"),
+            (self.write_failures, failed.as_str()),
             (self.in_memory, "slots still in memory"),
         ];
         let lost: Vec<String> =
             losses.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
         if lost.is_empty() { "nothing was lost".into() } else { format!("losses: {}", lost.join(", ")) }
     }
+}
+
+/// The text of a plain file: anything else, such as a pipe, could keep us for ever.
+fn text_of(path: &Path) -> String {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let mut text = String::new();
+    if let Ok(mut file) = OpenOptions::new().read(true).custom_flags(flags).open(path)
+        && file.metadata().is_ok_and(|about| about.is_file())
+        && file.read_to_string(&mut text).is_err()
+    {
+        text.clear();
+    }
+    text
 }
 
 /// What the names of a process's files begin with.
