@@ -204,6 +204,8 @@ fn places_that_will_not_do_are_problems() {
     let file = scratch("place").join("file");
     fs::write(&file, "").unwrap();
     told(doctor().env("ACLSHIM_DIR", file.join("out"))).is_not_well().says("dir", "problem", &["not a folder"]);
+    let deep = scratch("place").join("missing/out");
+    told(doctor().env("ACLSHIM_DIR", &deep)).is_not_well().says("dir", "problem", &["does not exist", "mkdir -p"]);
     let rings = told(doctor().env("ACLSHIM_RING_DIR", "/does/not/exist"));
     rings.is_not_well().says("rings", "problem", &["/does/not/exist", "tmpfs"]);
     let limited =
@@ -215,7 +217,7 @@ fn places_that_will_not_do_are_problems() {
 fn rings_of_the_dead_are_counted_and_a_collector_is_seen() {
     let output = cases("good 3").env("ACLSHIM_DRAIN", "off").run().ok();
     let told = told(doctor().env("ACLSHIM_RING_DIR", &output.scratch));
-    told.is_well().says("rings-left", "warning", &["1 ring of", "aclshim recover", "aclshim clean"]);
+    told.is_well().says("rings-left", "warning", &["1 ring of", "aclshim recover", "aclshim clean --rings"]);
     let rings = scratch("rings");
     let mut collector = aclshim().arg("collect").arg(&rings).spawn().unwrap();
     let told = self::told(doctor().env("ACLSHIM_DRAIN", "outside"));

@@ -227,7 +227,7 @@ fn a_damaged_trace_is_told_first_and_read_as_far_as_it_goes() {
         length = good.unwrap_or_else(|| panic!("no place: {said}"));
         let data = data(&report(&cut, &output.scratch));
         let calls = data["totals"]["calls"].as_u64().unwrap();
-        assert!(calls <= whole && data["losses"][0]["what"] == "cut.acltrace could not be read to its end.");
+        assert!(calls <= whole && data["losses"][0]["what"] == "cut.acltrace could not be read in full.");
         if calls == 0 {
             break calls;
         }
