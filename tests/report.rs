@@ -272,8 +272,8 @@ fn a_page_that_cannot_be_written_and_a_directory_without_calls_are_said_so() {
     assert!(said(&folder, &folder.join("a.html")).contains("no process has recorded a call here"));
     assert!(!folder.join("a.html").exists());
     let output = watched(host(), 1, 1).run().ok();
-    let trace = fs::read_dir(output.scratch.join("out")).unwrap().map(|file| file.unwrap().path());
-    let trace = trace.find(|path| path.extension() == Some("acltrace".as_ref())).expect("a trace");
+    let mut traces = fs::read_dir(output.scratch.join("out")).unwrap().map(|file| file.unwrap().path());
+    let trace = traces.find(|path| path.extension() == Some("acltrace".as_ref())).expect("a trace");
     assert!(said(&output.scratch.join("out"), &trace).contains("is not overwritten"));
     let nowhere = folder.join("nowhere/report.html");
     let text = said(&output.scratch.join("out"), &nowhere);

@@ -47,6 +47,7 @@ fn age(path: &Path, seconds: u64) {
 fn what_a_program_that_ended_in_order_has_left_is_whole() {
     let output = kept(&["2", "12"]).ok();
     let out = output.scratch.join("out");
+    assert_eq!(files(&output.scratch, "ring").len(), 0, "all is written");
     let (status, answer) = verify(&output.scratch, &[&out]);
     assert_eq!((status, said(&answer, "problems"), said(&answer, "remarks")), (0, String::new(), String::new()));
     let process = &answer["processes"][0];

@@ -272,10 +272,15 @@ impl Covered {
             }
             ends.insert(*ring, end);
         }
+        // The heads may be damaged too: only what goes on where the ring has ended is believed, and no more than the
+        // damaged blocks can have held.
+        let held = damaged.iter().fold(0u64, |sum, head| sum + u64::from(head.slots));
+        let found = gaps.iter().fold(0u64, |sum, (_, gap)| sum.saturating_add(gap.end - gap.start));
+        let mut left = held.saturating_sub(found);
         for head in damaged {
-            // The head is damaged too, maybe: only what goes on where the ring has ended is believed.
             let end = ends.get(&head.ring).copied().or_else(|| starts.of_ring(head.ring));
-            if end == Some(head.first) {
+            if end == Some(head.first) && u64::from(head.slots) <= left {
+                left -= u64::from(head.slots);
                 let behind = head.first.saturating_add(head.slots.into());
                 gaps.push((head.ring, head.first..behind));
                 ends.insert(head.ring, behind);
