@@ -47,11 +47,16 @@ fn age(path: &Path, seconds: u64) {
 fn what_a_program_that_ended_in_order_has_left_is_whole() {
     let output = kept(&["2", "12"]).ok();
     let out = output.scratch.join("out");
-    assert_eq!(files(&output.scratch, "ring").len(), 0, "all is written");
     let (status, answer) = verify(&output.scratch, &[&out]);
     assert_eq!((status, said(&answer, "problems"), said(&answer, "remarks")), (0, String::new(), String::new()));
     let process = &answer["processes"][0];
     assert_eq!((&process["calls"], &process["missing"], &process["ended"]), (&CALLS.into(), &0.into(), &true.into()));
+    // Whoever removes its ring has nothing to add.
+    let (status, said, _) = self::answer(command(&output.scratch, &["recover"]).arg(&output.scratch));
+    assert!(status == 0 && said.contains("all had been written"), "{said}");
+    let left =
+        ["ring", "acltrace", "jsonl"].map(|end| files(if end == "ring" { &output.scratch } else { &out }, end).len());
+    assert_eq!(left, [0, 1, 1]);
     // The trace alone too, wherever it is.
     let elsewhere = scratch("elsewhere").join("a.acltrace");
     fs::copy(only(&out, "acltrace"), &elsewhere).unwrap();

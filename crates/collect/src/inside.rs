@@ -1,19 +1,17 @@
 //! The drain inside the host: the loop of a thread that its host has started for it.
 
 use crate::adoption::Adoption;
-use crate::directory::identity;
 use crate::drain::Drain;
 use crate::stderr::Stderr;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
-use aclshim_trace::reader::{self, MOST_RINGS, Reading, Ring, Unreadable};
+use aclshim_trace::reader::{self, Reading, Ring, Unreadable};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::path::PathBuf;
 
 /// What the drain needs of the process that it runs in.
 pub trait Host {
@@ -61,7 +59,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let ring = |number| host.ring(number);
     let mut drain = Drain::new(header, "inside");
     drain.speak(stderr);
-    let mut adoption = Adoption::new(path.clone(), header);
+    let mut adoption = Adoption::new(path, header);
     let (mut answered, mut nap) = (0, NAPS_NS[0]);
     let mut looked = 0;
     loop {
@@ -76,11 +74,6 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
                 }
             }
             drain.stop(header, ring, "the program ends");
-            // Other threads may go on, and leave what is then nowhere else.
-            let is_last = is_over || host_threads.are_only_first();
-            if is_last && let Some(held) = &held {
-                remove_if_written(&path, held, header, &ring, &drain);
-            }
             host.answer(asked);
             answered = asked;
         }
@@ -127,11 +120,6 @@ impl HostThreads {
         }
     }
 
-    /// Whether the host has but one: the others are the drain and its keeper.
-    fn are_only_first(&self) -> bool {
-        self.count() == Some(3)
-    }
-
     /// Whether the host has none left: there are the drain, its keeper, and the first one, which has ended: it has no
     /// program any more.
     fn are_gone(&self) -> bool {
@@ -145,32 +133,8 @@ impl HostThreads {
     }
 }
 
-/// Removes the ring file if nothing is in it that is not written.
-fn remove_if_written(
-    path: &Path,
-    held: &File,
-    header: &Header,
-    ring: &impl Fn(usize) -> Option<Ring<'static>>,
-    drain: &Drain,
-) {
-    let rings = header.rings.load(Ordering::Acquire).min(MOST_RINGS) as usize;
-    let is_written = (0..rings).filter_map(ring).all(|ring| {
-        let drained = ring.control.drained.load(Ordering::Relaxed);
-        ring.end(drained) == drained && ring.control.ended.load(Ordering::Relaxed) == drained
-    });
-    // How often writing failed is told by the ring alone.
-    if !is_written || !drain.is_well() || header.write_failures.load(Ordering::Relaxed) > 0 {
-        return;
-    }
-    let [ours, there] =
-        [held.metadata(), std::fs::symlink_metadata(path)].map(|about| about.map(|about| identity(&about)));
-    if ours.is_ok_and(|ours| there.is_ok_and(|there| ours == there)) {
-        let _ = std::fs::remove_file(path);
-    }
-}
-
 /// Takes the ring file.
-fn hold(path: &Path) -> Result<File, Unreadable> {
+fn hold(path: &std::path::Path) -> Result<File, Unreadable> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(Unreadable::Io)?;
     reader::lock(&file)?;
