@@ -10,6 +10,7 @@ mod ways;
 use checking::cases;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -204,6 +205,8 @@ fn places_that_will_not_do_are_problems() {
     let file = scratch("place").join("file");
     fs::write(&file, "").unwrap();
     told(doctor().env("ACLSHIM_DIR", file.join("out"))).is_not_well().says("dir", "problem", &["not a folder"]);
+    let deep = scratch("place").join("missing/out");
+    told(doctor().env("ACLSHIM_DIR", &deep)).is_not_well().says("dir", "problem", &["does not exist", "mkdir -p"]);
     let rings = told(doctor().env("ACLSHIM_RING_DIR", "/does/not/exist"));
     rings.is_not_well().says("rings", "problem", &["/does/not/exist", "tmpfs"]);
     let limited =
@@ -215,7 +218,7 @@ fn places_that_will_not_do_are_problems() {
 fn rings_of_the_dead_are_counted_and_a_collector_is_seen() {
     let output = cases("good 3").env("ACLSHIM_DRAIN", "off").run().ok();
     let told = told(doctor().env("ACLSHIM_RING_DIR", &output.scratch));
-    told.is_well().says("rings-left", "warning", &["1 ring of", "aclshim recover", "aclshim clean"]);
+    told.is_well().says("rings-left", "warning", &["1 ring of", "aclshim recover", "aclshim clean --rings"]);
     let rings = scratch("rings");
     let mut collector = aclshim().arg("collect").arg(&rings).spawn().unwrap();
     let told = self::told(doctor().env("ACLSHIM_DRAIN", "outside"));
@@ -390,6 +393,23 @@ fn a_run_leaves_nothing_behind_and_what_the_program_prints_stays_apart() {
     let run = run_of(&talking, &[]).env("TMPDIR", &temporary).env("ACLSHIM_RING_DIR", &rings);
     let output = run.run().ok();
     assert!(output.stderr.contains("spoken") && !output.stdout.contains("spoken\n"), "{output:?}");
+    for folder in [temporary, rings] {
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{}", folder.display());
+    }
+}
+
+#[test]
+fn a_run_that_is_interrupted_leaves_nothing_behind_either() {
+    let (temporary, rings) = (scratch("tmp"), scratch("rings"));
+    let waiting = script("#!/bin/sh", "echo here; exec sleep 60");
+    let run = run_of(&waiting, &[]).env("TMPDIR", &temporary).env("ACLSHIM_RING_DIR", &rings);
+    let (mut child, _) = run.spawn();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "here"));
+    assert_eq!(fs::read_dir(&rings).unwrap().count(), 1);
+    // SAFETY: a child of ours.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
     for folder in [temporary, rings] {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{}", folder.display());
     }

@@ -244,6 +244,16 @@ fn what_cannot_be_exported_is_said_and_leaves_no_file() {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "{format}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    let output = export(&[&fleet().dir], &folder, "csv", Path::new("/dev/full"), &[]);
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && why.contains("/dev/full"), "{why}");
+    // A trace is not overwritten.
+    let trace = &traces(&fleet().dir)[0];
+    let before = fs::read(trace).unwrap();
+    let output = export(&[&fleet().dir], &folder, "csv", trace, &[]);
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && why.contains("is not overwritten"), "{why}");
+    assert_eq!(fs::read(trace).unwrap(), before);
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn a_damaged_trace_is_told_first_and_read_as_far_as_it_goes() {
         length = good.unwrap_or_else(|| panic!("no place: {said}"));
         let data = data(&report(&cut, &output.scratch));
         let calls = data["totals"]["calls"].as_u64().unwrap();
-        assert!(calls <= whole && data["losses"][0]["what"] == "cut.acltrace could not be read to its end.");
+        assert!(calls <= whole && data["losses"][0]["what"] == "cut.acltrace could not be read in full.");
         if calls == 0 {
             break calls;
         }
@@ -272,6 +272,9 @@ fn a_page_that_cannot_be_written_and_a_directory_without_calls_are_said_so() {
     assert!(said(&folder, &folder.join("a.html")).contains("no process has recorded a call here"));
     assert!(!folder.join("a.html").exists());
     let output = watched(host(), 1, 1).run().ok();
+    let mut traces = fs::read_dir(output.scratch.join("out")).unwrap().map(|file| file.unwrap().path());
+    let trace = traces.find(|path| path.extension() == Some("acltrace".as_ref())).expect("a trace");
+    assert!(said(&output.scratch.join("out"), &trace).contains("is not overwritten"));
     let nowhere = folder.join("nowhere/report.html");
     let text = said(&output.scratch.join("out"), &nowhere);
     assert!(text.contains("cannot write") && text.contains("nowhere/report.html"), "{text}");

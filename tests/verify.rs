@@ -51,6 +51,12 @@ fn what_a_program_that_ended_in_order_has_left_is_whole() {
     assert_eq!((status, said(&answer, "problems"), said(&answer, "remarks")), (0, String::new(), String::new()));
     let process = &answer["processes"][0];
     assert_eq!((&process["calls"], &process["missing"], &process["ended"]), (&CALLS.into(), &0.into(), &true.into()));
+    // Whoever removes its ring has nothing to add.
+    let (status, said, _) = self::answer(command(&output.scratch, &["recover"]).arg(&output.scratch));
+    assert!(status == 0 && said.contains("all had been written"), "{said}");
+    let left =
+        ["ring", "acltrace", "jsonl"].map(|end| files(if end == "ring" { &output.scratch } else { &out }, end).len());
+    assert_eq!(left, [0, 1, 1]);
     // The trace alone too, wherever it is.
     let elsewhere = scratch("elsewhere").join("a.acltrace");
     fs::copy(only(&out, "acltrace"), &elsewhere).unwrap();
@@ -277,8 +283,11 @@ fn the_good_part_of_a_damaged_trace_becomes_a_whole_one() {
     let trace = only(&output.scratch.join("out"), "acltrace");
     let all = calls(&trace, &output.scratch);
     let mut bytes = fs::read(&trace).unwrap();
+    // The first record of a block before the middle.
     let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
+    let is_block = |at: &usize| bytes[*at..].starts_with(b"BLK1\x01\0\0\0");
+    let block = (0..middle).rev().find(is_block).unwrap();
+    bytes[block + 64] ^= 1;
     let folder = scratch("broken");
     let broken = folder.join("broken.acltrace");
     fs::write(&broken, &bytes).unwrap();
@@ -308,6 +317,48 @@ fn the_good_part_of_a_damaged_trace_becomes_a_whole_one() {
     let (status, _, err) = answer(command(&folder, &["recover", "--out"]).arg(&other).arg(&broken));
     assert!(status == 1 && err.contains("exists already"), "{err}");
     fs::remove_dir_all(output.scratch).unwrap();
+}
+
+#[test]
+fn wherever_a_bit_is_wrong_the_copy_is_whole_and_tells_what_is_lost() {
+    let output = kept(&["2", "12"]).ok();
+    let trace = only(&output.scratch.join("out"), "acltrace");
+    let slots = |path: &Path| {
+        let stat = Stat::of(path, &output.scratch);
+        (stat.0["slots"]["trace"].as_u64().unwrap(), stat.total("overwritten"))
+    };
+    let (all, _) = slots(&trace);
+    let good = fs::read(&trace).unwrap();
+    let blocks: Vec<usize> = (0..good.len()).filter(|at| good[*at..].starts_with(b"BLK1")).collect();
+    let is_head = |at: usize| blocks.iter().any(|block| (*block..block + 64).contains(&at));
+    // What stands before says what kind of a file it is.
+    let step = good.len() / 120;
+    for at in (16..good.len()).step_by(step).chain(blocks.iter().flat_map(|at| [at + 9, at + 64])) {
+        let mut bytes = good.clone();
+        let Some(byte) = bytes.get_mut(at) else { continue };
+        *byte ^= 1 << (at % 8);
+        let folder = scratch("flipped");
+        fs::write(folder.join("flipped.acltrace"), &bytes).unwrap();
+        let whole = folder.join("whole");
+        let mut recover = command(&output.scratch, &["recover", "--out"]);
+        let (status, said, err) = answer(recover.arg(&whole).arg(folder.join("flipped.acltrace")));
+        assert_eq!((status, err.as_str()), (0, ""), "byte {at}: {said}");
+        let (status, answer) = verify(&output.scratch, &[&whole]);
+        assert_eq!(status, 0, "byte {at}: {answer}");
+        // Of a block whose head is wrong nobody may know what it held.
+        let (left, lost) = slots(&whole.join("flipped.acltrace"));
+        assert!(left + lost == all || is_head(at) && left + lost < all, "byte {at}: {left} and {lost} of {all}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_kept_and_named() {
+    let folder = scratch("named");
+    let file = folder.join("notes.txt");
+    fs::write(&file, "mine").unwrap();
+    let (status, _, err) = answer(command(&folder, &["clean", "--force"]).arg(&file));
+    assert!(status == 1 && err.contains("notes.txt: not a file of aclshim's") && file.exists(), "{err}");
 }
 
 /// The same of a file that something is said against.

@@ -9,7 +9,7 @@ use aclshim_trace::segment_reader::{SegmentReader, Wrong};
 use anyhow::{Result, anyhow};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -62,15 +62,19 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let mut cleaning = Cleaning { arguments, files: 0, bytes: 0, failed: false, seen: BTreeSet::new() };
     let folders = if cleaning.arguments.rings { kept::ring_folders() } else { Vec::new() };
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
-        reader::files(folder)?.iter().for_each(|path| cleaning.file(path));
+        cleaning.all(folder, reader::files(folder));
     }
     for path in cleaning.arguments.paths.clone() {
-        if !path.is_dir() {
+        if path.is_dir() {
+            for end in ["ring", "acltrace", "jsonl"] {
+                if !cleaning.all(&path, kept::files(&path, end)) {
+                    break;
+                }
+            }
+        } else if matches!(kept::kind(&path), Ok(None)) {
+            cleaning.fail(&path, "not a file of aclshim's: kept");
+        } else {
             cleaning.file(&path);
-            continue;
-        }
-        for end in ["ring", "acltrace", "jsonl"] {
-            kept::files(&path, end)?.iter().for_each(|path| cleaning.file(path));
         }
     }
     let would = if cleaning.arguments.dry_run { "would be " } else { "" };
@@ -87,6 +91,20 @@ struct Cleaning {
 }
 
 impl Cleaning {
+    fn fail(&mut self, path: &Path, why: &str) {
+        self.failed = true;
+        eprintln!("aclshim: {}: {why}", path.display());
+    }
+
+    /// The files of a folder, if it could be read.
+    fn all(&mut self, folder: &Path, found: io::Result<Vec<PathBuf>>) -> bool {
+        match &found {
+            Ok(files) => files.iter().for_each(|path| self.file(path)),
+            Err(error) => self.fail(folder, &format!("cannot be read: {error}")),
+        }
+        found.is_ok()
+    }
+
     fn file(&mut self, path: &Path) {
         if !self.seen.insert(path.canonicalize().unwrap_or_else(|_| path.into())) {
             return;
@@ -99,8 +117,7 @@ impl Cleaning {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = outcome {
-            self.failed = true;
-            eprintln!("aclshim: {}: {error:#}", path.display());
+            self.fail(path, &format!("{error:#}"));
         }
     }
 

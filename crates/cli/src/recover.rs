@@ -78,7 +78,10 @@ impl Recovery {
 
     /// The rings of a folder; of a directory with traces, the rings that name it.
     fn folder(&mut self, folder: &Path) {
-        let mut rings = reader::files(folder).unwrap_or_default();
+        let mut rings = match reader::files(folder) {
+            Ok(rings) => rings,
+            Err(error) => return self.fail(folder, &format!("cannot be read: {error}")),
+        };
         if rings.is_empty() {
             let all = kept::rings(&kept::ring_folders()).into_iter();
             let named = all.filter(|ring| kept::is_same_folder(&Origin::new(ring.header()).dir, folder));

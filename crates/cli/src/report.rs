@@ -15,6 +15,7 @@ mod timeline;
 
 use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
+use crate::verify::kept as files;
 use anyhow::{Context, Result};
 use gather::Gather;
 use std::io::Write;
@@ -36,6 +37,9 @@ pub struct Arguments {
 
 /// Writes the page.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    if arguments.output != Path::new("-") {
+        files::keep(&arguments.output)?;
+    }
     let mut gather = Gather::default();
     let survey = arguments.traces.watch(Nothing::IsAnError, &mut gather)?;
     let sources = arguments.traces.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();

@@ -5,10 +5,11 @@
 
 use crate::directory::is_unfinished;
 use crate::drain::Drain;
+use crate::outside::is_blank;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, RingFile, Unreadable};
+use aclshim_trace::reader::{Reading, Ring, RingFile, Unreadable};
 use std::ffi::OsStr;
 use std::fs::ReadDir;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +25,6 @@ pub struct Adoption {
     own: PathBuf,
     dir: PathBuf,
     pid_ns: u64,
-    uid: u32,
     /// How far the folder has been looked through.
     folder: Option<ReadDir>,
 }
@@ -33,7 +33,7 @@ impl Adoption {
     /// By the drain of the process whose ring file is `own`.
     pub fn new(own: PathBuf, header: &Header) -> Self {
         let origin = Origin::new(header);
-        Self { own, dir: origin.dir, pid_ns: origin.pid_ns, uid: origin.uid, folder: None }
+        Self { own, dir: origin.dir, pid_ns: origin.pid_ns, folder: None }
     }
 
     /// Looks for files of dead processes for a while, and takes care of them; `true` when all have been seen. Names
@@ -58,15 +58,14 @@ impl Adoption {
     }
 
     fn consider(&self, path: &Path) -> Option<()> {
-        let about = std::fs::symlink_metadata(path).ok()?;
-        if about.uid() != self.uid {
-            return None;
-        }
+        // SAFETY: asks for our own number.
+        let me = unsafe { libc::geteuid() };
+        let about = std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
         let file = match RingFile::open(path) {
             Ok(file) => file,
             Err(Unreadable::NotOurs) => {
                 // Its process was killed while it made it.
-                if about.is_file() && is_unfinished(&about) {
+                if is_unfinished(&about) && is_blank(path) {
                     let _ = std::fs::remove_file(path);
                 }
                 return None;
@@ -74,11 +73,16 @@ impl Adoption {
             Err(_) => return None,
         };
         let origin = Origin::new(file.header());
-        if origin.pid_ns != self.pid_ns || !is_gone(&origin) {
+        if self.pid_ns == 0 || origin.pid_ns != self.pid_ns || !is_known(&origin) || !is_gone(&origin) {
             return None;
         }
         drop(file);
         let file = RingFile::open_to_drain(path).ok()?;
+        // Names can change meanwhile, and a header says which files are written as us.
+        let about = std::fs::symlink_metadata(path).ok()?;
+        if file.owner().ok()? != me || file.inode().ok()? != about.ino() {
+            return None;
+        }
         if origin.dir == self.dir {
             finish(file);
         } else if is_empty(&mut { file }) {
@@ -121,11 +125,10 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
     if !drain.is_well() || !is_empty(file) {
         return false;
     }
-    // Who wrote the rest was ended before it could say that this is the end.
-    if (0..file.look_for_rings())
-        .filter_map(|number| file.ring(number))
-        .any(|ring| ring.control.drained.load(Ordering::Relaxed) > 0)
-    {
+    // Who wrote the rest was ended before it could say that this is the end, unless it has.
+    let has_no_end =
+        |ring: Ring<'_>| ring.control.drained.load(Ordering::Relaxed) != ring.control.ended.load(Ordering::Relaxed);
+    if (0..file.look_for_rings()).filter_map(|number| file.ring(number)).any(has_no_end) {
         drain.begin(file.header());
     }
     // What was lost stands only here, if nobody has written it down since.
@@ -144,12 +147,16 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
 /// when nobody has the file mapped any more ([`RingFile::is_alone`]). Where the file system cannot say that either,
 /// nothing is known before the next boot.
 pub fn has_ended(file: &RingFile, origin: &Origin, pid_ns: u64) -> bool {
-    let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let is_known = !here.is_empty() && !origin.boot_id.is_empty() && (1..1 << 31).contains(&origin.pid);
-    if is_known && (!origin.is_of_this_boot() || (pid_ns != 0 && origin.pid_ns == pid_ns)) {
+    if is_known(origin) && (!origin.is_of_this_boot() || (pid_ns != 0 && origin.pid_ns == pid_ns)) {
         return is_gone(origin);
     }
     file.is_alone() == Some(true)
+}
+
+/// Whether a file says which boot and which process it is of, and we know which boot this is.
+fn is_known(origin: &Origin) -> bool {
+    let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    !here.is_empty() && !origin.boot_id.is_empty() && (1..1 << 31).contains(&origin.pid)
 }
 
 /// Whether a process of our own pid namespace is known to be gone: nobody has its number, or
@@ -170,5 +177,6 @@ pub fn is_gone(origin: &Origin) -> bool {
     // (If only its first thread has, the others are counted.)
     let threads = fields.get(17).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
     let has_ended = matches!(fields.first(), Some(&b"Z" | &b"X")) && threads.is_none_or(|threads| threads <= 1);
-    has_ended || start_time.is_some_and(|time| time != origin.start_time)
+    // 0 is not known.
+    has_ended || start_time.is_some_and(|time| origin.start_time != 0 && time != origin.start_time)
 }

@@ -286,7 +286,7 @@ impl Drain {
     /// Says that this was the last of a process, and why.
     pub fn stop<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, reason: &str) {
         self.chronicle.troubles(header, &self.trace.take_report());
-        let losses = self.losses(header, ring);
+        let losses = self.losses(header, &ring);
         self.write_losses(header, losses);
         if !self.has_begun {
             return;
@@ -296,6 +296,11 @@ impl Drain {
             let _ = self.trace.end(&self.head(kind::END, header));
         }
         self.chronicle.stopped(reason, losses);
+        if self.is_well() {
+            for control in (0..rings(header)).filter_map(ring).map(|ring| ring.control) {
+                control.ended.store(control.drained.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
     }
 
     /// Says that these records were left behind by a process that is gone.

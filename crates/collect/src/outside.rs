@@ -229,7 +229,7 @@ fn own(path: &Path) -> Option<std::fs::Metadata> {
 }
 
 /// Whether a file is as long as a header and says nothing yet.
-fn is_blank(path: &Path) -> bool {
+pub(crate) fn is_blank(path: &Path) -> bool {
     let mut begin = [1; 8];
     let open = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     open.is_ok_and(|file| {

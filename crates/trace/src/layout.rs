@@ -165,6 +165,8 @@ pub struct Control {
     pub drained: AtomicU64,
     /// How many slots the drain found overwritten.
     pub overwritten: AtomicU64,
+    /// How far `drained` was when the drain last wrote an orderly end.
+    pub ended: AtomicU64,
 }
 
 /// The room for the header: what lies between it and the first ring is never touched.

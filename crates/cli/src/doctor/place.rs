@@ -59,12 +59,17 @@ pub fn output(report: &mut Report) {
         return;
     }
     let dir = here.join(given.unwrap_or_else(|| "aclshim-out".into()));
-    // It is made if need be, with the folders above it.
     let nearest = dir.ancestors().find(|folder| folder.exists()).unwrap_or(&dir);
     let shown = dir.display();
     if !nearest.is_dir() {
         let seen = format!("{}, on the way to ACLSHIM_DIR {shown}, is not a folder", nearest.display());
         return report.problem("dir", seen, "set ACLSHIM_DIR to a folder");
+    }
+    // It is made if need be, but not the folders above it.
+    if !dir.exists() && dir.parent() != Some(nearest) {
+        let above = dir.parent().unwrap_or(&dir).display();
+        let seen = format!("{above} does not exist, and ACLSHIM_DIR {shown} is not made without it");
+        return report.problem("dir", seen, format!("mkdir -p {shown}"));
     }
     if !is_writable(nearest) {
         let seen = format!("no files can be made in {}, for ACLSHIM_DIR {shown}", nearest.display());
@@ -165,7 +170,7 @@ fn leftovers(report: &mut Report, folder: &Path) {
             many(dead, "ring"),
             human(bytes)
         );
-        let remedy = "aclshim recover writes what is in them to files; aclshim clean removes them";
+        let remedy = "aclshim recover writes what is in them to files; aclshim clean --rings removes them";
         report.warning("rings-left", seen, remedy);
     }
     if alive > 0 {

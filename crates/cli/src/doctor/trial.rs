@@ -4,14 +4,15 @@ use super::loader;
 use super::report::{Report, Sight, many};
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::settings::{DIR, DRAIN, MODE, RECORD, RING_DIR};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// A folder that is gone when nobody needs it any more.
 struct Folder(PathBuf);
@@ -30,10 +31,69 @@ impl Drop for Folder {
     }
 }
 
+/// The program that runs, for whoever has to end it; 0 if there is none.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+/// The signal that we were to end by.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn interrupted(signal: libc::c_int) {
+    SIGNAL.store(signal, Ordering::Relaxed);
+    end_program();
+}
+
+/// Passes the signal on, if there was one.
+fn end_program() {
+    let (program, signal) = (PROGRAM.load(Ordering::Relaxed), SIGNAL.load(Ordering::Relaxed));
+    if program > 0 && signal > 0 {
+        // SAFETY: a child that nobody has waited for.
+        unsafe { libc::kill(program, signal) };
+    }
+}
+
+/// Ends the program and not us, as long as there are folders to be removed. (What the program starts with is not changed
+/// by that: a handler does not outlast exec.)
+struct Signals([(libc::c_int, libc::sighandler_t); 2]);
+
+impl Signals {
+    fn catch() -> Self {
+        let handler = interrupted as extern "C" fn(libc::c_int);
+        Self([libc::SIGINT, libc::SIGTERM].map(|signal| {
+            // SAFETY: the handler stores a word and calls kill.
+            unsafe {
+                let before = libc::signal(signal, handler as libc::sighandler_t);
+                if before == libc::SIG_IGN {
+                    libc::signal(signal, before);
+                }
+                (signal, before)
+            }
+        }))
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (signal, before) in self.0 {
+            // SAFETY: as it was before.
+            unsafe { libc::signal(signal, before) };
+        }
+    }
+}
+
+/// Starts the program and waits for its end.
+fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
+    let mut child = command.spawn()?;
+    PROGRAM.store(child.id() as i32, Ordering::Relaxed);
+    end_program();
+    let status = child.wait();
+    PROGRAM.store(0, Ordering::Relaxed);
+    status
+}
+
 /// Runs the program with the shim; what it prints goes to `output`.
 pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio) -> Result<()> {
     let Some((name, arguments)) = program.split_first() else { return Ok(()) };
     report.group("the run");
+    let _signals = Signals::catch();
     let files = Folder::new(&std::env::temp_dir())?;
     let rings = std::env::var_os(RING_DIR.variable).map_or_else(|| "/dev/shm".into(), PathBuf::from);
     let rings = Folder::new(&rings)?;
@@ -51,13 +111,16 @@ pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio
         .env("LD_DEBUG", "libs")
         .env("LD_DEBUG_OUTPUT", files.0.join("loader"));
     command.stdout(output);
-    let status = match command.status() {
+    let status = match wait_for(&mut command) {
         Ok(status) => status,
         Err(why) => {
             report.problem("run", format!("it does not start: {why}"), "see whether it starts without the shim");
             return Ok(());
         }
     };
+    if SIGNAL.load(Ordering::Relaxed) > 0 {
+        bail!("the run was interrupted");
+    }
     let loaded = loaded(&files.0, shim);
     let mut survey = Survey::default();
     survey.read(&out, std::slice::from_ref(&rings.0)).map_err(anyhow::Error::msg)?;

@@ -1,5 +1,6 @@
 //! The file that an export becomes: whole at the end, or not there at all.
 
+use crate::verify::kept;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -13,24 +14,30 @@ pub struct Output {
 }
 
 enum To {
-    File(File),
+    /// With its name.
+    File(File, PathBuf),
     Stdout(StdoutLock<'static>),
 }
 
 impl Write for To {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            To::File(file) => file.write(bytes),
+            To::File(file, path) => file.write(bytes).map_err(|error| named(path, &error)),
             To::Stdout(stdout) => stdout.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            To::File(file) => file.flush(),
+            To::File(file, path) => file.flush().map_err(|error| named(path, &error)),
             To::Stdout(stdout) => stdout.flush(),
         }
     }
+}
+
+/// The same error, which says what it is about.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: cannot be written: {error}", path.display()))
 }
 
 impl Output {
@@ -40,10 +47,15 @@ impl Output {
         let (to, names) = if path == Path::new("-") {
             (To::Stdout(io::stdout().lock()), None)
         } else if path.metadata().is_ok_and(|about| !about.is_file()) {
-            (To::File(File::options().write(true).open(path).with_context(|| say(path))?), None)
+            let file = File::options().write(true).open(path).with_context(|| say(path))?;
+            (To::File(file, path.to_owned()), None)
         } else {
+            kept::keep(path)?;
             let unfinished = unfinished(path);
-            (To::File(File::create(&unfinished).with_context(|| say(path))?), Some((unfinished, path.to_owned())))
+            let file = File::create_new(&unfinished)
+                .with_context(|| unfinished.display().to_string())
+                .with_context(|| say(path))?;
+            (To::File(file, path.to_owned()), Some((unfinished, path.to_owned())))
         };
         Ok(Self { to: BufWriter::with_capacity(1 << 20, to), names })
     }
@@ -51,9 +63,10 @@ impl Output {
     /// Puts it in its place.
     pub fn finish(mut self) -> Result<()> {
         self.to.flush()?;
-        if let Some((unfinished, path)) = self.names.take() {
-            fs::rename(&unfinished, &path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        if let Some((unfinished, path)) = &self.names {
+            fs::rename(unfinished, path).with_context(|| format!("{}: cannot be made", path.display()))?;
         }
+        self.names = None;
         Ok(())
     }
 }

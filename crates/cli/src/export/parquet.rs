@@ -210,7 +210,7 @@ impl Writer {
         let path = folder.join(format!("{}{}.parquet", self.stem, self.parts));
         self.parts += 1;
         let say = || format!("{}: cannot be written", path.display());
-        let file = File::create(unfinished(&path)).with_context(say)?;
+        let file = File::create_new(unfinished(&path)).with_context(say)?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&self.schema), Some(properties())).with_context(say)?;
         Ok((path, writer))
     }
@@ -229,8 +229,10 @@ impl Writer {
     }
 
     fn publish(&mut self) -> Result<()> {
-        for path in self.whole.drain(..) {
-            fs::rename(unfinished(&path), &path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        // Those that have no name yet are removed if this fails.
+        while let Some(path) = self.whole.last() {
+            fs::rename(unfinished(path), path).with_context(|| format!("{}: cannot be made", path.display()))?;
+            self.whole.pop();
         }
         Ok(())
     }

@@ -188,7 +188,7 @@ fn losses(processes: &[&Process], survey: &Survey) -> Vec<Loss> {
     for (file, why) in &survey.troubles {
         losses.push(Loss {
             count: 0,
-            what: format!("{} could not be read to its end.", file_name(file)),
+            what: format!("{} could not be read in full.", file_name(file)),
             remedy: format!("{why}."),
             of: lossy(file),
         });

@@ -6,14 +6,16 @@ use aclshim_trace::clock::{realtime_ns, ticks};
 use aclshim_trace::layout::Header;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Reading, RingFile};
-use aclshim_trace::segment::{Head, Preamble, SLOT, kind};
-use aclshim_trace::segment_reader::{Block, SegmentReader};
+use aclshim_trace::record::{Entry, decode};
+use aclshim_trace::segment::{BLOCK_MAGIC, HEAD, Head, Preamble, SLOT, kind};
+use aclshim_trace::segment_reader::{Block, Damage, SegmentReader};
 use aclshim_trace::slot::Words;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -22,6 +24,7 @@ pub struct Copy {
     path: PathBuf,
     unfinished: PathBuf,
     file: BufWriter<File>,
+    /// Of blocks, with those in earlier files.
     bytes: u64,
 }
 
@@ -36,7 +39,7 @@ impl Copy {
         let unfinished = path.with_file_name(name);
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
         let file = file.with_context(|| format!("{}: cannot be made", unfinished.display()))?;
-        let mut copy = Self { path: path.to_owned(), unfinished, file: BufWriter::new(file), bytes: 0 };
+        let mut copy = Self { path: path.to_owned(), unfinished, file: BufWriter::new(file), bytes: preamble.before };
         copy.put(&preamble.to_bytes(header))?;
         Ok(copy)
     }
@@ -109,10 +112,13 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     }
     copied.pid = Origin::from_bytes(&header).map_or(0, |origin| origin.pid);
     // The first of another drain, so that nothing is expected before it; what was evicted stays told.
-    let evicted = if stop.is_some() { 0 } else { reader.preamble.evicted };
-    let mut first_ns = if stop.is_some() { 0 } else { reader.preamble.first_ns };
+    let raw = reader.preamble;
+    let evicted = if stop.is_some() { 0 } else { raw.evicted };
+    let mut first_ns = if stop.is_some() { 0 } else { raw.first_ns };
+    let starts = Starts::of(from, &header, &raw, stop.is_some());
+    let before = if starts.are_zero() { 0 } else { raw.before.max(HEAD as u64) };
     let mut copy: Option<Copy> = None;
-    let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut covered = Covered::default();
     let mut totals = [0u64; 2];
     let mut last = Head::default();
     while let Some(block) = reader.by_ref().find_map(Result::ok) {
@@ -122,25 +128,15 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
         }
         let copy = match &mut copy {
             Some(copy) => copy,
-            none => none.insert(Copy::begin(to, &Preamble { segment: 0, first_ns, evicted, before: 0 }, &header)?),
+            none => none.insert(Copy::begin(to, &Preamble { segment: 0, first_ns, evicted, before }, &header)?),
         };
-        if let Some(count) = covers(&block) {
-            let end = ends.entry(head.ring).or_insert(head.first);
-            if head.first > *end {
-                let lost = head.first - *end;
-                copied.missing = copied.missing.saturating_add(lost);
-                copy.block(&Head { kind: kind::LOSS, first: *end, flags: 0, ..head }, &lost.to_le_bytes())?;
-            }
-            *end = (*end).max(head.first.saturating_add(count));
+        covered.add(&block);
+        if head.kind == kind::TOTALS {
+            let words = block.payload.as_chunks().0;
+            totals = [0, 1].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)).max(totals[at]));
         }
-        match head.kind {
-            kind::END => {}
-            kind::TOTALS => {
-                let words = block.payload.as_chunks().0;
-                totals = [0, 1].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)).max(totals[at]));
-                totals_block(copy, &head, totals, copied.missing)?;
-            }
-            _ => copy.block(&head, &block.payload)?,
+        if head.kind != kind::END {
+            copy.block(&head, &block.payload)?;
         }
         if head.kind == kind::SLOTS {
             copied.calls += u64::from(head.flags);
@@ -150,18 +146,172 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     }
     copied.lost = reader.lost();
     let Some(mut copy) = copy else { bail!("{name}: there is no good block in it") };
-    if copied.missing > 0 {
-        totals_block(&mut copy, &last, totals, copied.missing)?;
+    let damaged = damaged_heads(from, reader.damages());
+    for (ring, lost) in covered.gaps(&starts, &damaged) {
+        let slots = lost.end - lost.start;
+        copied.missing = copied.missing.saturating_add(slots);
+        let head = Head { kind: kind::LOSS, ring, first: lost.start, thread: 0, flags: 0, ..last };
+        copy.block(&head, &slots.to_le_bytes())?;
     }
+    // The block with the totals, or those that they are the sum of, may be among what is damaged.
+    totals[0] = totals[0].max(covered.told);
+    let lost = covered.lost.saturating_add(copied.missing);
+    totals[1] =
+        if starts.are_zero() { totals[1].max(lost) } else { totals[1].saturating_add(copied.missing).max(lost) };
+    let head = Head { kind: kind::TOTALS, ring: 0, first: 0, thread: 0, flags: 0, ..last };
+    copy.block(&head, totals.map(u64::to_le_bytes).as_flattened())?;
     copy.end(&last)?;
     copy.finish()?;
     Ok(copied)
 }
 
-fn totals_block(copy: &mut Copy, like: &Head, totals: [u64; 2], missing: u64) -> Result<()> {
-    let [not_recorded, overwritten] = totals;
-    let payload = [not_recorded, overwritten.saturating_add(missing)].map(u64::to_le_bytes);
-    copy.block(&Head { kind: kind::TOTALS, ring: 0, first: 0, thread: 0, flags: 0, ..*like }, payload.as_flattened())
+/// The numbers with which the rings of a segment begin.
+enum Starts {
+    /// All at 0: nothing was before.
+    Zero,
+    /// Where the older segments of the process end, which lie beside it.
+    At(BTreeMap<u32, u64>),
+    /// Nobody can tell: the older ones are not here.
+    Unknown,
+}
+
+impl Starts {
+    fn of(path: &Path, header: &[u8], preamble: &Preamble, is_damaged: bool) -> Self {
+        let mut ends: Option<BTreeMap<u32, u64>> = None;
+        let whose = |header: &[u8]| Origin::from_bytes(header).map(|origin| kept::key(&origin));
+        let order = |preamble: &Preamble| (preamble.first_ns, preamble.segment);
+        let others = path.parent().and_then(|folder| kept::files(folder, "acltrace").ok()).unwrap_or_default();
+        for other in others.iter().filter(|other| *other != path) {
+            let Some(file) = kept::open(other).ok() else { continue };
+            let Ok(reader) = SegmentReader::open(BufReader::with_capacity(1 << 20, file)) else { continue };
+            if whose(&reader.header) != whose(header) || order(&reader.preamble) >= order(preamble) {
+                continue;
+            }
+            let ends = ends.get_or_insert_default();
+            for block in reader.filter_map(Result::ok) {
+                let end = covers(&block).map_or(0, |count| block.head.first.saturating_add(count));
+                let known = ends.entry(block.head.ring).or_default();
+                *known = end.max(*known);
+            }
+        }
+        // Of a damaged preamble one word may be wrong.
+        let is_first = match is_damaged {
+            true => preamble.segment == 0 || preamble.before == 0,
+            false => preamble.segment == 0 && preamble.evicted == 0 && preamble.before == 0,
+        };
+        match ends {
+            Some(ends) => Starts::At(ends),
+            None if is_first => Starts::Zero,
+            None => Starts::Unknown,
+        }
+    }
+
+    fn are_zero(&self) -> bool {
+        matches!(self, Starts::Zero)
+    }
+
+    fn of_ring(&self, ring: u32) -> Option<u64> {
+        match self {
+            Starts::Zero => Some(0),
+            Starts::At(ends) => Some(ends.get(&ring).copied().unwrap_or(0)),
+            Starts::Unknown => None,
+        }
+    }
+}
+
+/// What the good blocks account for.
+#[derive(Default)]
+struct Covered {
+    rings: BTreeMap<u32, Vec<Range<u64>>>,
+    /// Slots that are said to be overwritten, block by block.
+    lost: u64,
+    /// Calls that records tell to be lost.
+    told: u64,
+}
+
+impl Covered {
+    fn add(&mut self, block: &Block) {
+        let (ring, first) = (block.head.ring, block.head.first);
+        let Some(count) = covers(block) else { return };
+        match block.head.kind {
+            kind::LOSS => self.lost = self.lost.saturating_add(count),
+            kind::SLOTS => {
+                let slots: Vec<Words> = block.slots().collect();
+                let mut at = 0;
+                while at < slots.len() {
+                    let decoded = decode(&slots[at..], first.wrapping_add(at as u64));
+                    if let Some((Entry::Lost { calls, .. }, _)) = decoded {
+                        self.told = self.told.saturating_add(calls);
+                    }
+                    at += decoded.map_or(1, |(_, count)| count);
+                }
+            }
+            _ => {}
+        }
+        let ranges = self.rings.entry(ring).or_default();
+        match ranges.last_mut() {
+            Some(last) if last.end == first => last.end = first.saturating_add(count),
+            _ => ranges.push(first..first.saturating_add(count)),
+        }
+    }
+
+    /// Numbers that no good block accounts for: those before and between good blocks, and those behind the last one
+    /// that heads of `damaged` blocks tell of.
+    fn gaps(&mut self, starts: &Starts, damaged: &[Head]) -> Vec<(u32, Range<u64>)> {
+        let mut gaps = Vec::new();
+        let mut ends = BTreeMap::new();
+        for (ring, ranges) in &mut self.rings {
+            ranges.sort_by_key(|range| (range.start, range.end));
+            let first = ranges.first().map_or(0, |range| range.start);
+            let mut end = starts.of_ring(*ring).unwrap_or(first);
+            for range in ranges {
+                if range.start > end {
+                    gaps.push((*ring, end..range.start));
+                }
+                end = end.max(range.end);
+            }
+            ends.insert(*ring, end);
+        }
+        // The heads may be damaged too: only what goes on where the ring has ended is believed, and no more than the
+        // damaged blocks can have held.
+        let held = damaged.iter().fold(0u64, |sum, head| sum + u64::from(head.slots));
+        let found = gaps.iter().fold(0u64, |sum, (_, gap)| sum.saturating_add(gap.end - gap.start));
+        let mut left = held.saturating_sub(found);
+        for head in damaged {
+            let end = ends.get(&head.ring).copied().or_else(|| starts.of_ring(head.ring));
+            if end == Some(head.first) && u64::from(head.slots) <= left {
+                left -= u64::from(head.slots);
+                let behind = head.first.saturating_add(head.slots.into());
+                gaps.push((head.ring, head.first..behind));
+                ends.insert(head.ring, behind);
+            }
+        }
+        gaps
+    }
+}
+
+/// The heads of blocks of slots among what was passed over, as far as they make sense.
+fn damaged_heads(path: &Path, damages: &[Damage]) -> Vec<Head> {
+    let Ok(file) = kept::open(path) else { return Vec::new() };
+    let mut heads = Vec::new();
+    // What is cut off may have been written once more by the next drain.
+    for damage in damages.iter().filter(|damage| !damage.is_cut) {
+        let mut at = damage.offset;
+        let mut bytes = [0; HEAD];
+        while at + (HEAD as u64) < damage.end && file.read_exact_at(&mut bytes, at).is_ok() {
+            let head = Head::from_bytes(&bytes);
+            let end = at + HEAD as u64 + u64::from(head.bytes);
+            if !bytes.starts_with(&BLOCK_MAGIC) || end > damage.end || head.bytes as usize / SLOT != head.slots as usize
+            {
+                break;
+            }
+            if head.kind == kind::SLOTS {
+                heads.push(head);
+            }
+            at = end;
+        }
+    }
+    heads
 }
 
 /// How many numbers from its first on a block accounts for.

@@ -65,6 +65,18 @@ pub fn kind(path: &Path) -> io::Result<Option<Kind>> {
     })
 }
 
+/// Refuses to write over a trace or a ring.
+pub fn keep(path: &Path) -> anyhow::Result<()> {
+    match kind(path) {
+        Ok(Some(kind @ (Kind::Trace | Kind::Ring))) => anyhow::bail!(
+            "{}: this is a {} of aclshim's, and is not overwritten; name another file with -o",
+            path.display(),
+            kind.name()
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// The files in a directory whose names end so.
 pub fn files(dir: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();

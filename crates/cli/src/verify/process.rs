@@ -265,7 +265,11 @@ impl Left {
             return 0;
         }
         let all = || self.segments.iter().map(|(_, segment)| segment);
-        let is_first = |segment: &Segment| segment.preamble.segment == 0 && segment.preamble.evicted == 0;
+        // The recovered copy of a later segment has number 0 too.
+        let is_first = |segment: &Segment| {
+            let preamble = &segment.preamble;
+            preamble.segment == 0 && preamble.evicted == 0 && preamble.before == 0
+        };
         let is_first_here = !self.is_part && all().next().is_none_or(is_first);
         let mut rings: BTreeMap<u32, Vec<(Range<u64>, usize)>> = BTreeMap::new();
         for (verdict, segment) in &self.segments {
