@@ -66,14 +66,15 @@ impl Traces {
             (Ok(()), _) => {}
         }
         for path in &survey.nothing_in {
-            let hint = match path.exists() {
-                false => format!("{}: no such file or directory, and no process writes there", path.display()),
-                true => format!(
-                    "{}: no process has recorded a call here. Was the program started by `aclshim run --out {0}` (or with \
-                     LD_PRELOAD=libaclshim.so and ACLSHIM_DIR={0}), and did it copy anything?",
-                    path.display()
-                ),
+            let what = match path.exists() {
+                false => "no such file or directory, and no process writes there",
+                true => "no process has recorded a call here",
             };
+            let hint = format!(
+                "{}: {what}. Was the program started by `aclshim run --out {0}` (or with LD_PRELOAD=libaclshim.so and \
+                 ACLSHIM_DIR={0}), and did it copy anything?",
+                path.display()
+            );
             match nothing {
                 Nothing::IsFine => eprintln!("aclshim: {hint}"),
                 Nothing::IsAnError => bail!(hint),
