@@ -60,7 +60,7 @@ fn directions_sizes_sites_and_the_slowest_are_those_of_the_calls() {
         let counts = list(of, "histogram").iter().map(|pair| pair[1].as_u64().expect("a count"));
         assert_eq!(counts.sum::<u64>(), number(of, "calls"), "{name}");
         let [half, most, longest] = ["p50_ns", "p99_ns", "max_ns"].map(|key| number(of, key));
-        assert!(half <= most && most <= longest, "{name}: {half}, {most}, {longest}");
+        assert!(0 < half && half <= most && most <= longest, "{name}: {half}, {most}, {longest}");
     }
 
     let slowest: Vec<_> = list(&stat, "slowest").iter().map(|slow| number(slow, "duration_ns")).collect();

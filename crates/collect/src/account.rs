@@ -46,6 +46,7 @@ impl Histogram {
             *mine += more;
         }
         self.count += other.count;
+        self.max = self.max.max(other.max);
         self.sum = self.sum.saturating_add(other.sum);
     }
 
@@ -396,6 +397,9 @@ mod tests {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.percentile(50), None);
         (1..=10_000).for_each(|value| histogram.add(value));
+        let mut merged = Histogram::default();
+        merged.merge(&histogram);
+        assert_eq!((histogram.max(), merged.max()), (Some(10_000), Some(10_000)));
         for (percent, exact) in [(50, 5000), (99, 9900), (1, 100), (100, 10_000)] {
             let found = histogram.percentile(percent).unwrap();
             assert!(found.abs_diff(exact) <= exact / 16 + 1, "{percent}: {found}");
