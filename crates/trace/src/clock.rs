@@ -127,8 +127,7 @@ impl Calibration {
 
     /// A span of ticks in nanoseconds.
     pub fn span_ns(&self, ticks: u64) -> u64 {
-        // By way of signed numbers, which processors convert in one step; a time beyond them is none.
-        (ticks.min(i64::MAX as u64) as i64 as f64 * self.ns_a_tick) as i64 as u64
+        (ticks as f64 * self.ns_a_tick) as u64
     }
 
     /// A moment in nanoseconds since 1970.
