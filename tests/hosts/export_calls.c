@@ -12,15 +12,13 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 #define ENDS "\"dst\":\"0x%" PRIx64 "\",\"src\":\"0x%" PRIx64 "\""
 #define STREAM ",\"stream\":\"0x%" PRIx64 "\""
 
-/* The call, and what is known of it. One at a time: a line is whole, and a batch has its arrays for itself. */
+/* The call, and what is known of it. */
 #define CALL(name, arguments, bytes, ...)                                                                        \
     do {                                                                                                         \
-        pthread_mutex_lock(&turn);                                                                               \
         int code = name arguments;                                                                               \
         printf("{\"thread\":%ld,\"function\":\"%s\",\"code\":%d,\"bytes\":%s,", syscall(SYS_gettid), #name, code, bytes); \
         printf(__VA_ARGS__);                                                                                     \
         printf("}\n");                                                                                           \
-        pthread_mutex_unlock(&turn);                                                                             \
     } while (0)
 
 static void round_of_calls(aclrtStream on)
@@ -52,8 +50,12 @@ static void round_of_calls(aclrtStream on)
 static void *thread(void *argument)
 {
     MUST(aclrtSetDevice(0));
-    for (int i = 0; i < *(int *)argument; i++)
+    for (int i = 0; i < *(int *)argument; i++) {
+        /* One at a time: a line is whole, and a batch has its arrays for itself. */
+        pthread_mutex_lock(&turn);
         round_of_calls(streams[i % 2]);
+        pthread_mutex_unlock(&turn);
+    }
     return NULL;
 }
 
