@@ -2,16 +2,19 @@
 """Prints the calls in aclshim's traces (*.acltrace) and rings (*.ring) as JSON lines.
 
 A reader to begin with; docs/trace-format.md describes the format. Usage: read_trace.py FILE..."""
-import json, mmap, struct, sys
+import functools, json, mmap, struct, sys
 
 WORD = (1 << 64) - 1
 
 def checksum(data):
-    total = len(data)
-    for (word,) in struct.iter_unpack("<Q", data + bytes(-len(data) % 8)):
+    def step(total, word):
         total ^= word
-        total = ((total << 29 | total >> 35) * 0x9E3779B97F4A7C15) & WORD
-    return total
+        return ((total << 29 | total >> 35) * 0x9E3779B97F4A7C15) & WORD
+
+    totals = [len(data) + lane for lane in range(4)]
+    for words in struct.iter_unpack("<4Q", data + bytes(-len(data) % 32)):
+        totals = list(map(step, totals, words))
+    return functools.reduce(step, totals)
 
 def names(header):
     count, = struct.unpack_from("<I", header, 140)

@@ -72,7 +72,6 @@ type Site = (usize, u64, Function);
 
 /// Sizes by powers of 4: class 0 is nothing, class 1 below 4 bytes, and so on.
 pub const CLASSES: usize = 33;
-const KINDS: usize = 16;
 
 /// The class of a size.
 pub fn class(bytes: u64) -> usize {
@@ -85,11 +84,11 @@ pub fn class_end(class: usize) -> u64 {
 }
 
 /// A place where a call site's sum is found quickly.
-const QUICK: usize = 256;
+const QUICK: usize = 4096;
 
 /// What is added up.
 pub struct Tally {
-    /// Synchronous calls in one slot, by kind and class: their time is that of the copy.
+    /// Synchronous calls in one slot, by direction and class: their time is that of the copy.
     plain: Vec<[Sum; CLASSES]>,
     /// All others.
     sizes: BTreeMap<(Direction, usize), Sum>,
@@ -97,7 +96,7 @@ pub struct Tally {
     is_on_stream: Vec<bool>,
     sites: BTreeMap<Site, usize>,
     sums: Vec<(Site, Sum)>,
-    quick: [usize; QUICK],
+    quick: Vec<usize>,
     slowest: Vec<Slow>,
     /// A call that took less is none of the slowest.
     least: u64,
@@ -111,12 +110,12 @@ pub struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         Self {
-            plain: vec![[Sum::default(); CLASSES]; KINDS],
+            plain: vec![[Sum::default(); CLASSES]; Direction::ALL.len()],
             sizes: BTreeMap::new(),
             is_on_stream: FUNCTIONS.iter().map(|row| Function::by_name(row.name).is_some_and(has_stream)).collect(),
             sites: BTreeMap::new(),
             sums: Vec::new(),
-            quick: [0; QUICK],
+            quick: vec![0; QUICK],
             slowest: Vec::new(),
             least: 0,
             span: None,
@@ -130,17 +129,12 @@ impl Tally {
     /// The sum of a call site.
     #[inline]
     fn site(&mut self, site: Site) -> &mut Sum {
-        let place = (site.1 ^ (site.2 as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-        let place = place as usize;
-        let mut at = self.quick[place];
-        if self.sums.get(at).is_none_or(|(known, _)| *known != site) {
-            at = *self.sites.entry(site).or_insert(self.sums.len());
-            if at == self.sums.len() {
-                self.sums.push((site, Sum::default()));
-            }
-            self.quick[place] = at;
+        let place = (site.1 ^ (site.2 as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+        let quick = &mut self.quick[place as usize % QUICK];
+        if self.sums.get(*quick).is_none_or(|(known, _)| *known != site) {
+            *quick = look_up(&mut self.sites, &mut self.sums, site);
         }
-        &mut self.sums[at].1
+        &mut self.sums[*quick].1
     }
 
     /// Takes note of when a common call was. Ticks are made times when the process is another one.
@@ -192,9 +186,9 @@ impl Tally {
     /// Synchronous calls by direction and class of size.
     pub fn sizes(&self) -> BTreeMap<(Direction, usize), Sum> {
         let mut sizes = self.sizes.clone();
-        for (kind, classes) in self.plain.iter().enumerate() {
+        for (direction, classes) in Direction::ALL.into_iter().zip(&self.plain) {
             for (class, sum) in classes.iter().enumerate().filter(|(_, sum)| sum.calls > 0) {
-                sizes.entry((Direction::of_kind(kind as i32), class)).or_default().merge(sum);
+                sizes.entry((direction, class)).or_default().merge(sum);
             }
         }
         sizes
@@ -211,6 +205,16 @@ impl Tally {
     pub fn slowest(&self) -> &[Slow] {
         &self.slowest
     }
+}
+
+/// Where the sum of a call site stands.
+#[cold]
+fn look_up(sites: &mut BTreeMap<Site, usize>, sums: &mut Vec<(Site, Sum)>, site: Site) -> usize {
+    let at = *sites.entry(site).or_insert(sums.len());
+    if at == sums.len() {
+        sums.push((site, Sum::default()));
+    }
+    at
 }
 
 impl Watch for Tally {
@@ -243,22 +247,21 @@ impl Watch for Tally {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn plain(&mut self, plain: &Plain<'_>) {
-        let (bytes, duration, function) = (plain.bytes(), plain.duration_ns(), plain.function);
+        let (bytes, duration, function) = (plain.bytes(), plain.duration_ns, plain.function);
         let ns = duration.unwrap_or(0);
         self.plain_time(plain);
         self.site((plain.whose.process, plain.site(), function)).add(bytes, ns);
-        let kind = usize::from(plain.kind());
         if !self.is_on_stream[function as usize] {
-            self.plain[kind % KINDS][class(bytes)].add(bytes, ns);
+            self.plain[plain.direction() as usize][class(bytes)].add(bytes, ns);
         }
         if let Some(duration_ns) = duration.filter(|duration| *duration > self.least) {
             self.slow(Slow {
                 duration_ns,
                 function,
                 bytes,
-                direction: Direction::of_kind(kind as i32),
+                direction: plain.direction(),
                 code: Some(0),
                 time_ns: plain.time_ns(),
                 process: plain.whose.process,

@@ -6,7 +6,7 @@ use aclshim_facts::abi;
 use aclshim_facts::call::Amount;
 use aclshim_trace::clock::Calibration;
 use aclshim_trace::record::{Call, End, Entry};
-use aclshim_trace::slot::{Head, Layout, State, Words};
+use aclshim_trace::slot::{Head, Layout, Words};
 use std::collections::BTreeMap;
 
 /// The most open calls that are remembered, so that a stream of calls that never end cannot eat the memory.
@@ -27,16 +27,23 @@ pub struct Histogram {
 
 impl Histogram {
     /// One more.
+    #[inline]
     pub fn add(&mut self, value: u64) {
         let power = value.max(16).ilog2();
         let bucket = if value < 16 { value } else { u64::from(power - 3) * 16 + (value >> (power - 4) & 15) };
-        if self.buckets.is_empty() {
-            self.buckets.resize(BUCKETS, 0);
+        match self.buckets.get_mut(bucket as usize) {
+            Some(bucket) => *bucket += 1,
+            None => self.first(bucket as usize),
         }
-        self.buckets[bucket as usize] += 1;
         self.count += 1;
         self.max = self.max.max(value);
         self.sum = self.sum.saturating_add(value);
+    }
+
+    #[cold]
+    fn first(&mut self, bucket: usize) {
+        self.buckets.resize(BUCKETS, 0);
+        self.buckets[bucket] += 1;
     }
 
     /// All of another.
@@ -222,32 +229,34 @@ impl Account {
     /// Whether a slot is a call of the common kind, which can be added as it is: outermost, done, in one
     /// slot, and it returned 0.
     pub fn takes(slot: &Words) -> bool {
-        let head = Head(slot[0]);
-        head.state() == State::Done
-            && matches!(head.layout(), Layout::Linear | Layout::Fill)
-            && !head.is_nested()
-            && slot[2] >> 32 == 0
-            && slot[2] < u64::from(u32::MAX)
+        Head(slot[0]).is_plain() && slot[2] < u64::from(u32::MAX)
     }
 
-    /// Adds a slot that it [`takes`](Self::takes).
-    pub fn take(&mut self, ring: u32, number: u64, slot: &Words, clock: Option<&Calibration>) {
-        self.leave(ring, number);
+    /// Adds a slot that it [`takes`](Self::takes), and how long that took, if that can be told. What was under way
+    /// before it on its ring has been [left](Self::leave).
+    #[inline(always)]
+    pub fn take(&mut self, slot: &Words, duration_ns: Option<u64>) {
         let head = Head(slot[0]);
         let index = self.index(head.function().into(), || kind_of_slot(head));
         let sums = self.sums(index);
         sums.calls += 1;
         sums.bytes = sums.bytes.saturating_add(slot[6]);
-        if let Some(clock) = clock {
-            sums.durations.add(clock.span_ns(slot[2]));
+        if let Some(duration) = duration_ns {
+            sums.durations.add(duration);
         }
     }
 
+    #[inline]
     fn sums(&mut self, index: usize) -> &mut Sums {
         if self.sums.len() <= index {
-            self.sums.resize_with(index + 1, Sums::default);
+            self.make_room(index + 1);
         }
         &mut self.sums[index]
+    }
+
+    #[cold]
+    fn make_room(&mut self, len: usize) {
+        self.sums.resize_with(len, Sums::default);
     }
 
     fn call(&mut self, ring: u32, call: &Call, function: Option<Function>, clock: Option<&Calibration>) {
@@ -280,10 +289,15 @@ impl Account {
     }
 
     /// An outermost call shows that all before it on the same ring have been left.
-    fn leave(&mut self, ring: u32, number: u64) {
-        if self.open.is_empty() {
-            return;
+    #[inline]
+    pub fn leave(&mut self, ring: u32, number: u64) {
+        if !self.open.is_empty() {
+            self.leave_open(ring, number);
         }
+    }
+
+    #[inline(never)]
+    fn leave_open(&mut self, ring: u32, number: u64) {
         for open in self.open.range_mut((ring, 0)..(ring, number)).map(|(_, open)| open) {
             if !open.is_left && !open.is_nested {
                 self.sums[open.index].in_flight -= 1;

@@ -138,7 +138,8 @@ impl Chronicle {
         while let Some((slot, others)) = rest.split_first() {
             let number = run.first + (run.slots.len() - rest.len()) as u64;
             if !self.tells_all && Account::takes(slot) && self.is_plain(ring, slot) {
-                self.account.take(ring, number, slot, clock);
+                self.account.leave(ring, number);
+                self.account.take(slot, clock.map(|clock| clock.span_ns(slot[2])));
                 rest = others;
                 continue;
             }

@@ -11,7 +11,7 @@ use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{ALIGN_64, RULES, is_sound_linear, judge_each, predict};
+use aclshim_facts::rules::{ALIGN_64, RULES, is_sound_fill, is_sound_linear, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
@@ -21,6 +21,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
+
+/// What can be told of a call at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glance {
+    /// It breaks no rule.
+    Nothing,
+    /// No rule but ALIGN-64.
+    Askew,
+    /// It takes a closer look.
+    Unknown,
+}
 
 /// The rulebook at work on one process.
 pub struct Judge {
@@ -268,19 +279,37 @@ impl Judge {
     /// The rules that the call of one slot breaks, if there is nothing to tell of it. One whose addresses are not aligned,
     /// at a call site that this was said of, is only counted.
     pub fn plain(&mut self, function: Function, slot: &Words) -> Option<u128> {
-        let head = Head(slot[0]);
-        if head.layout() != Layout::Linear || !self.others.is_empty() {
-            return None;
+        match self.glance(function, slot) {
+            Glance::Nothing => Some(0),
+            Glance::Askew => self.askew(slot[3]),
+            Glance::Unknown => None,
         }
-        let size = slot[6] as usize;
-        let arguments = [slot[4] as usize, size, slot[5] as usize, size];
-        if !is_sound_linear(function, arguments, head.kind().into(), self.form) {
-            return None;
+    }
+
+    /// What can be told of a call of one slot at a glance.
+    #[inline]
+    pub fn glance(&self, function: Function, slot: &Words) -> Glance {
+        let (head, size) = (Head(slot[0]), slot[6] as usize);
+        let [dst, src] = [slot[4] as usize, slot[5] as usize];
+        let (is_sound, is_askew) = match head.layout() {
+            Layout::Linear => (
+                is_sound_linear(function, [dst, size, src, size], head.kind().into(), self.form),
+                function != Function::aclrtMemcpy && !(dst | src).is_multiple_of(64),
+            ),
+            Layout::Fill => (is_sound_fill(function, [dst, size, size]), false),
+            _ => (false, false),
+        };
+        match (is_sound && self.others.is_empty(), is_askew) {
+            (true, false) => Glance::Nothing,
+            (true, true) => Glance::Askew,
+            (false, _) => Glance::Unknown,
         }
-        if function == Function::aclrtMemcpy || (slot[4] | slot[5]).is_multiple_of(64) {
-            return Some(0);
-        }
-        let count = self.seen.get_mut(&(ALIGN_64.number, None, slot[3]));
+    }
+
+    /// One more call whose addresses are not aligned, if that was said of its call site.
+    #[inline(never)]
+    fn askew(&mut self, site: u64) -> Option<u128> {
+        let count = self.seen.get_mut(&(ALIGN_64.number, None, site));
         *count? += 1;
         if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
             total.found += 1;

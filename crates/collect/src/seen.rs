@@ -8,7 +8,7 @@ use aclshim_facts::call::{self, Form};
 use aclshim_trace::clock::Calibration;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{Call, REFUSED, one_slot};
-use aclshim_trace::slot::{Head, Words};
+use aclshim_trace::slot::{Head, Layout, Words};
 
 /// Where a call was made.
 #[derive(Clone, Copy)]
@@ -194,17 +194,14 @@ pub struct Plain<'a> {
     pub slot: &'a Words,
     /// The rules that it breaks, a bit each by their numbers.
     pub rules: u128,
+    /// How long it took, if that can be told.
+    pub duration_ns: Option<u64>,
 }
 
 impl Plain<'_> {
     /// How many bytes it has moved.
     pub fn bytes(&self) -> u64 {
         self.slot[6]
-    }
-
-    /// How long it took, if that can be told.
-    pub fn duration_ns(&self) -> Option<u64> {
-        Some(self.whose.clock()?.span_ns(self.slot[2]))
     }
 
     /// When it began, in nanoseconds since 1970, if that can be told.
@@ -222,9 +219,10 @@ impl Plain<'_> {
         self.slot[3]
     }
 
-    /// The kind of copy.
-    pub fn kind(&self) -> u8 {
-        Head(self.slot[0]).kind()
+    /// Which way its bytes went.
+    pub fn direction(&self) -> Direction {
+        let head = Head(self.slot[0]);
+        if head.layout() == Layout::Linear { Direction::of_kind(head.kind().into()) } else { Direction::Unknown }
     }
 
     /// The record, as of any other call.

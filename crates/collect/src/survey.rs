@@ -11,7 +11,7 @@ use crate::seen::{Nobody, Watch};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
 use aclshim_trace::segment::{Head, kind};
-use aclshim_trace::segment_reader::{Block, SegmentReader, Wrong};
+use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::{self, State, Words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -19,7 +19,10 @@ use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+mod ahead;
 mod order;
+
+use ahead::Piece;
 
 /// What was read, and what could not be.
 #[derive(Default)]
@@ -228,26 +231,20 @@ impl Survey {
     fn trace<W: Watch + ?Sized>(&mut self, path: &Path, watch: &mut W) -> Result<(), String> {
         let Trace { mut reader, process, moment } = self.open(path)?;
         let process = &mut self.processes[process];
-        let mut slots: Vec<Words> = Vec::new();
         let mut told = reader.good();
-        loop {
-            if let Some(progress) = self.progress.as_mut().filter(|_| reader.good() - told >= STEP) {
-                progress(reader.good() - told);
-                told = reader.good();
+        ahead::each(&mut reader, self.follows, |piece, good| {
+            if let Some(progress) = self.progress.as_mut().filter(|_| good - told >= STEP) {
+                progress(good - told);
+                told = good;
             }
-            match reader.next_block() {
-                Ok(Some(block)) if block.head.kind == kind::SLOTS => {
-                    slots.clear();
-                    slots.extend(block.slots());
-                    add_slots(process, &block.head, &slots, watch);
-                    process.block(&block.head);
+            match piece {
+                Piece::Slots(head, slots) => {
+                    add_slots(process, head, slots, watch);
+                    process.block(head);
                 }
-                Ok(Some(block)) => learn(process, &block, moment),
-                Ok(None) => break,
-                Err(stop) if self.follows && matches!(stop.wrong, Wrong::Short { .. }) => break,
-                Err(_) => {} // the next good block is behind it
+                Piece::Other(block) => learn(process, block, moment),
             }
-        }
+        });
         self.read.insert(path.to_owned(), reader.good());
         self.damaged(path, &reader);
         Ok(())

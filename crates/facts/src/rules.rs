@@ -108,7 +108,7 @@ impl Rule {
     }
 }
 
-/// Whether there is nothing to say of a linear call, at a glance: the call that almost every call is, where nothing is
+/// Whether there is nothing to say of a linear call or a fill, at a glance: the call that almost every call is, where nothing is
 /// known of memory. `false` says nothing.
 #[inline(always)]
 pub fn is_plain(subject: &Subject) -> bool {
@@ -118,15 +118,20 @@ pub fn is_plain(subject: &Subject) -> bool {
 /// The same but for ALIGN-64.
 #[inline(always)]
 pub fn is_sound(subject: &Subject) -> bool {
-    let Form::Linear { dst, dst_max, src, count, kind } = subject.call.form else { return false };
     let world = &subject.world;
     let is_at_home = world.has_context != Some(false) && !world.memory.tells();
     let is_free = match subject.function {
-        Function::aclrtMemcpy => world.is_capture_in_the_way != Some(true),
+        Function::aclrtMemcpy | Function::aclrtMemset => world.is_capture_in_the_way != Some(true),
         _ => !matches!(world.stream, Stream::Foreign { .. } | Stream::Invalid),
     };
-    let [dst, src] = [dst as usize, src as usize];
-    is_at_home && is_free && is_sound_linear(subject.function, [dst, dst_max, src, count], kind.0, world.form)
+    let is_sound = match subject.call.form {
+        Form::Linear { dst, dst_max, src, count, kind } => {
+            is_sound_linear(subject.function, [dst as usize, dst_max, src as usize, count], kind.0, world.form)
+        }
+        Form::Fill { dst, dst_max, count, .. } => is_sound_fill(subject.function, [dst as usize, dst_max, count]),
+        _ => false,
+    };
+    is_at_home && is_free && is_sound
 }
 
 /// The same by the arguments alone (dst, destMax, src and count), where nothing is known but the form.
@@ -152,6 +157,13 @@ pub fn is_sound_linear(
         }
         _ => false,
     }
+}
+
+/// The same of a fill (dst, maxCount and count).
+#[inline(always)]
+pub fn is_sound_fill(function: Function, [dst, dst_max, count]: [usize; 3]) -> bool {
+    let is_fitting = (1..=dst_max).contains(&count) && dst != 0 && dst.checked_add(count).is_some();
+    is_fitting && matches!(function, Function::aclrtMemset | Function::aclrtMemsetAsync)
 }
 
 /// Whether ALIGN-64 has nothing to say of a linear call.

@@ -257,6 +257,11 @@ impl<R: Read> SegmentReader<R> {
         }
     }
 
+    /// What it reads from.
+    pub fn get_ref(&self) -> &R {
+        &self.from
+    }
+
     /// Where in the file the block begins that was read last.
     pub fn began(&self) -> u64 {
         self.began
@@ -464,23 +469,8 @@ fn expected(head: &[u8]) -> Result<(Head, usize), Wrong> {
 
 /// Appends up to `len` bytes. Memory grows with what is there, not with what a damaged length says.
 fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, Wrong> {
-    let begin = bytes.len();
-    let mut at = begin;
-    while at - begin < len {
-        let room = (begin + len).min(at + MOST_AT_ONCE);
-        bytes.resize(bytes.len().max(room), 0);
-        match from.read(&mut bytes[at..]) {
-            Ok(0) => break,
-            Ok(count) => at += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                bytes.truncate(at);
-                return Err(Wrong::Io(error));
-            }
-        }
-    }
-    bytes.truncate(at);
-    Ok(at - begin)
+    bytes.reserve(len.min(MOST_AT_ONCE));
+    from.take(len as u64).read_to_end(bytes).map_err(Wrong::Io)
 }
 
 /// Whether the checksum that stands at `at` is right. It was made with a zero there.

@@ -155,6 +155,13 @@ impl Head {
         (self.0 >> 6 & 15) as u8
     }
 
+    /// Whether it is of an outermost call that is done, and stands in one slot: by one look at its bits.
+    #[inline(always)]
+    pub const fn is_plain(self) -> bool {
+        const { assert!(Layout::Linear as u64 == 0 && Layout::Fill as u64 == 1) };
+        self.0 & (STATE | 0b110 << 2 | NESTED) == DONE
+    }
+
     /// Whether the vendor made the call inside another.
     pub const fn is_nested(self) -> bool {
         self.0 & NESTED != 0
