@@ -65,6 +65,13 @@ fn a_finding_names_the_function_and_the_line_wherever_the_program_is_loaded() {
 }
 
 #[test]
+fn a_program_that_is_gone_before_anybody_looks_still_names_its_modules() {
+    let output = watched(built(&[])).arg("room").arg("1").env("ACLSHIM_DRAIN", "off").run().ok();
+    assert!(!output.scratch.join("out").exists(), "there is nothing but the ring");
+    is_named(&output);
+}
+
+#[test]
 fn a_name_is_read_back_from_what_the_linker_made_of_it() {
     let program = Build::new("hosts/symbols_names.cpp").link("ascendcl").program();
     let finding = finding(&watched(program).run().ok());

@@ -171,7 +171,7 @@ impl Judge {
             others,
             mute,
             nonsense,
-            modules: Modules::default(),
+            modules: Modules::of_lines(&origin.maps),
             seen: BTreeMap::new(),
             held: BTreeMap::new(),
             totals: BTreeMap::new(),

@@ -55,6 +55,11 @@ impl Modules {
         maps.map(|maps| Self::read(BufReader::new(maps))).unwrap_or_default()
     }
 
+    /// The same by such lines.
+    pub fn of_lines(maps: &str) -> Self {
+        Self::read(maps.as_bytes())
+    }
+
     /// Line by line: a program may have mapped any number of files. Those that hold no code are none of ours.
     fn read(mut maps: impl BufRead) -> Self {
         let mut spans: BTreeMap<u64, (u64, String)> = BTreeMap::new();

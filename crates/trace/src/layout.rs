@@ -138,6 +138,8 @@ pub struct Header {
     pub settings: [u8; 4096],
     /// The directory that this process's output goes to (`ACLSHIM_DIR`), absolute.
     pub dir: [u8; 4096],
+    /// The files that held the process's code at its first copy, as lines of `/proc/PID/maps`, as far as there is room.
+    pub maps: [u8; 6144],
 }
 
 /// The owner of a ring that is just being handed over.

@@ -4,6 +4,7 @@ use crate::clock::{self, Calibration};
 use crate::layout::{Clock, Header, Moment};
 use crate::sync::{AtomicU64, Ordering};
 use std::ffi::OsStr;
+use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -52,6 +53,8 @@ pub struct Origin {
     pub build_id: String,
     /// The settings in force, `NAME=value` a line.
     pub settings: String,
+    /// The files that held its code at its first copy, as lines of `/proc/PID/maps`.
+    pub maps: String,
     /// How ticks become time, if that can be told.
     pub calibration: Option<Calibration>,
 }
@@ -69,9 +72,13 @@ fn path(field: &[u8]) -> PathBuf {
 }
 
 fn header_of(copy: &[u8]) -> Option<Box<Header>> {
-    let copy = copy.get(..size_of::<Header>())?;
-    let mut header = Box::<Header>::new_uninit();
-    // SAFETY: both are that long, and every bit pattern is a valid header.
+    // The last field came later.
+    let copy = copy.get(..size_of::<Header>()).unwrap_or(copy);
+    if copy.len() < offset_of!(Header, maps) {
+        return None;
+    }
+    let mut header = Box::<Header>::new_zeroed();
+    // SAFETY: it is as long, or longer, and every bit pattern is a valid header.
     unsafe {
         std::ptr::copy_nonoverlapping(copy.as_ptr(), header.as_mut_ptr().cast(), copy.len());
         Some(header.assume_init())
@@ -104,6 +111,7 @@ impl Origin {
             library: path(&header.library),
             build_id: text(&header.build_id),
             settings: text(&header.settings),
+            maps: text(&header.maps),
             calibration: None,
         };
         let (born, later) = (header.born.get(), header.later.get());
