@@ -14,9 +14,9 @@
 //! longjmp or the end of the thread may pass through.
 
 use crate::names::COUNT;
-use crate::record::{Frame, Short, Words, stack};
+use crate::record::{Answer, Frame, Short, Words, stack};
 use crate::target::{self, Gate, Gates, PRIVATE};
-use crate::{check, identity};
+use crate::{check, identity, inject};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
@@ -160,18 +160,27 @@ macro_rules! entries {
                         // SAFETY: the arguments of a call that is about to be forwarded.
                         let before = unsafe { check::before(Function::$name, &call, &frame) };
                         // SAFETY: as above.
-                        let code = match unsafe { before.refuse(Function::$name, &call) } {
-                            Some(code) => code,
-                            // SAFETY: the caller's promise, passed on unchanged.
-                            None => unsafe { real($($arg),*) },
+                        let answer = match unsafe { before.refuse(Function::$name, &call) } {
+                            Some(code) => Answer::ours(code),
+                            None => {
+                                // SAFETY: as above.
+                                let strike = unsafe { inject::before(Function::$name, &call, caller, &frame, &before) };
+                                let code = match inject::instead(&strike) {
+                                    Some(_) => None,
+                                    // SAFETY: the caller's promise, passed on unchanged.
+                                    None => Some(unsafe { real($($arg),*) }),
+                                };
+                                // SAFETY: it has just returned, or was not forwarded.
+                                unsafe { inject::after(&strike, &call, code) }
+                            }
                         };
                         let now = frame.now();
-                        if code == ACL_SUCCESS && identity::is_wanted() {
+                        if answer.of_vendor == Some(ACL_SUCCESS) && identity::is_wanted() {
                             identity::accepted(&call, caller);
                         }
-                        // SAFETY: it has just returned, or was refused in the vendor's place.
-                        unsafe { frame.end_long(now, code, Function::$name, &call, &before) };
-                        code
+                        // SAFETY: it has just returned, or was answered in the vendor's place.
+                        unsafe { frame.end_long(now, answer, Function::$name, &call, &before) };
+                        answer.code
                     }
                 )*
             }

@@ -1,19 +1,33 @@
 //! What the kernel says of this process's memory.
 
-use core::ops::{ControlFlow, Range};
+use crate::edge;
+use aclshim_trace::text::Text;
+use core::ops::Range;
 
 /// Whether the page at `address` may be written to now, if the kernel says.
 pub fn is_writable(address: usize) -> Option<bool> {
     let mut lines = Lines { address, line: [0; 40], filled: 0, answer: None };
-    each_byte(|byte| {
+    read(|byte| {
         lines.take(byte);
-        if lines.answer.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        lines.answer.is_none()
     });
     lines.answer
 }
 
-/// Hands over what the kernel says of all of it, byte by byte.
-fn each_byte(mut take: impl FnMut(u8) -> ControlFlow<()>) {
+/// Hands the file name of the module that `address` lies in to `is`, with the way from where the module begins in memory;
+/// what `is` says, or no.
+pub fn is_module(address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
+    let mut modules = Modules::new(address);
+    // A handler that jumped out would leave the descriptor behind.
+    edge::undisturbed(|| read(|byte| modules.take(byte)));
+    // A program may be replaced while it runs; it has the same name for all that.
+    let name = modules.name.as_bytes();
+    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    modules.answer.is_some_and(|offset| is(name, offset))
+}
+
+/// Reads all, byte by byte, while `take` wants more.
+fn read(mut take: impl FnMut(u8) -> bool) {
     // SAFETY: a descriptor of our own, closed before we leave, and a buffer of ours.
     unsafe {
         let fd = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
@@ -21,12 +35,11 @@ fn each_byte(mut take: impl FnMut(u8) -> ControlFlow<()>) {
             return;
         }
         let mut chunk = [0u8; 2048];
-        loop {
+        let mut wants_more = true;
+        while wants_more {
             let got = libc::read(fd, chunk.as_mut_ptr().cast(), chunk.len());
             let Some(read) = usize::try_from(got).ok().filter(|&read| read > 0) else { break };
-            if chunk[..read].iter().try_for_each(|&byte| take(byte)).is_break() {
-                break;
-            }
+            wants_more = chunk.iter().take(read).all(|&byte| take(byte));
         }
         libc::close(fd);
     }
@@ -35,7 +48,7 @@ fn each_byte(mut take: impl FnMut(u8) -> ControlFlow<()>) {
 /// Writes the lines about files that hold code into `room`, and of each file the first one, as far as they fit.
 pub fn of_code(room: &mut [u8]) {
     let mut kept = Kept { room, sure: 0, len: 0, line: 0, file: 0..0 };
-    each_byte(|byte| kept.take(byte));
+    read(|byte| kept.take(byte));
     kept.room[kept.sure..].fill(0);
 }
 
@@ -52,11 +65,12 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    fn take(&mut self, byte: u8) -> ControlFlow<()> {
+    /// Takes a byte; whether there is room for more.
+    fn take(&mut self, byte: u8) -> bool {
         let end = self.len + self.line;
         // One byte is left over: a text ends with a zero.
         if end + 1 >= self.room.len() {
-            return ControlFlow::Break(());
+            return false;
         }
         self.room[end] = byte;
         self.line += 1;
@@ -64,7 +78,7 @@ impl Kept<'_> {
             let length = core::mem::take(&mut self.line);
             self.end(length);
         }
-        ControlFlow::Continue(())
+        true
     }
 
     /// A line of that length is whole.
@@ -107,11 +121,78 @@ impl Lines {
 /// What a line says of `address`, if it is about it.
 fn writable(line: &[u8], address: usize) -> Option<bool> {
     let mut words = line.split(|&byte| byte == b' ');
-    let mut bounds = words
-        .next()?
-        .split(|&byte| byte == b'-')
-        .map(|digits| core::str::from_utf8(digits).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok()));
-    let (start, end) = (bounds.next()??, bounds.next()??);
+    let (start, end) = bounds(words.next()?)?;
     let permissions = words.next()?;
     (start..end).contains(&address).then(|| permissions.get(1) == Some(&b'w'))
+}
+
+/// `start-end`.
+fn bounds(text: &[u8]) -> Option<(usize, usize)> {
+    let number = |digits| usize::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok();
+    let mut bounds = text.split(|&byte| byte == b'-').map(number);
+    Some((bounds.next()??, bounds.next()??))
+}
+
+/// The lines as they come, for the one that an address lies in. A module is what lines one after another say of the same
+/// file, as whoever reads the records finds it.
+struct Modules {
+    address: u64,
+    /// Of this line: its first word, and a number for its path.
+    range: Text<40>,
+    in_range: bool,
+    path: u64,
+    /// What follows the last `/` of its path.
+    name: Text<256>,
+    /// The path of the line before, and where the first line of it began.
+    last: u64,
+    first: u64,
+    answer: Option<u64>,
+}
+
+/// No path.
+const NONE: u64 = 0;
+
+impl Modules {
+    fn new(address: u64) -> Self {
+        let (range, name) = (Text::new(), Text::new());
+        Self { address, range, in_range: true, path: NONE, name, last: NONE, first: 0, answer: None }
+    }
+
+    /// Takes a byte; whether more are wanted.
+    fn take(&mut self, byte: u8) -> bool {
+        if byte == b'\n' {
+            self.end_line();
+            if self.answer.is_some() {
+                return false;
+            }
+            (self.in_range, self.last) = (true, self.path);
+            self.range.clear();
+            self.path = NONE;
+            return true;
+        }
+        if self.in_range {
+            self.in_range = byte != b' ';
+            self.range.push(&[byte]);
+        } else if byte == b'/' || self.path != NONE {
+            self.path = (self.path ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) | 1;
+            match byte {
+                b'/' => self.name.clear(),
+                _ => _ = self.name.push(&[byte]),
+            }
+        }
+        true
+    }
+
+    fn end_line(&mut self) {
+        let Some((start, end)) = bounds(self.range.as_bytes().trim_ascii_end()) else { return };
+        if self.path == NONE {
+            return;
+        }
+        if self.path != self.last {
+            self.first = start as u64;
+        }
+        if (start as u64..end as u64).contains(&self.address) {
+            self.answer = Some(self.address - self.first);
+        }
+    }
 }

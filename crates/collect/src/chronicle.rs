@@ -18,7 +18,7 @@ use aclshim_trace::clock::{Calibration, realtime_ns};
 use aclshim_trace::layout::Header;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Ring, Run};
-use aclshim_trace::record::{Call, Entry, INJECTED, decode};
+use aclshim_trace::record::{Call, Entry, decode};
 use aclshim_trace::segment::Head;
 use aclshim_trace::slot::{self, Words};
 use std::collections::BTreeMap;
@@ -235,7 +235,7 @@ impl Chronicle {
             stream,
             site: Some(Address(call.site)),
             nested: call.is_nested,
-            injected: call.flags & INJECTED != 0,
+            injected: call.is_injected(),
         };
         let _ = match code {
             0 => self.log.line(time_ns, &line),

@@ -4,12 +4,12 @@ use super::Sink;
 use super::row::Row;
 use super::texts::{Text, Texts};
 use aclshim_collect::modules::Modules;
-use aclshim_collect::seen::{Direction, Seen, Watch, Whose, kind};
+use aclshim_collect::seen::{Seen, Watch, Whose};
 use aclshim_facts::abi::KINDS;
 use aclshim_facts::call::{Batch, Call, Form};
+use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::INJECTED;
 use anyhow::Result;
 use std::collections::HashMap;
 
@@ -79,7 +79,7 @@ impl Rows {
         let process = known.get_or_insert_with(|| Process::new(&whose, &mut self.texts));
         process.learn(whose.origin, &mut self.texts);
         let decoded = seen.decoded();
-        let kind = kind(&decoded.form);
+        let kind = decoded.kind();
         let end = call.end.filter(|end| end.duration != NO_END);
         let site = process.site(call.site, whose.modules, &mut self.texts);
         let [done, left, in_flight] = self.states;
@@ -100,7 +100,7 @@ impl Rows {
             code_name: end.filter(|end| end.code != 0).and_then(|end| Some(self.texts.keep(code::name(end.code)?))),
             nested: call.is_nested,
             refused: seen.is_refused(),
-            injected: call.flags & INJECTED != 0,
+            injected: call.is_injected(),
             rules,
             kind: kind.map(|kind| kind.0),
             kind_name: kind.and_then(|kind| self.kinds.get(usize::try_from(kind.0).ok()?).copied()),
