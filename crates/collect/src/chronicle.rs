@@ -170,7 +170,8 @@ impl Chronicle {
         match (entry, function) {
             (Entry::Thread { id, .. }, _) => self.threads[ring as usize] = id,
             (Entry::Call(call), Some(function)) => self.call(ring, &call, function, clock),
-            (Entry::Lost { from, to, calls }, _) => {
+            (Entry::Told { .. }, _) => {}
+            (Entry::Lost { from, to, calls, .. }, _) => {
                 let at = |ticks| clock.map(|clock| clock.at_ns(ticks));
                 let line = lines::Lost {
                     calls,

@@ -238,7 +238,8 @@ impl Process {
                     pending.awaits_end = false;
                 }
             }
-            Entry::Lost { from, to, calls } => {
+            Entry::Told { .. } => {}
+            Entry::Lost { from, to, calls, .. } => {
                 let clock = self.origin.calibration.as_ref();
                 let [from_ns, to_ns] = [from, to].map(|ticks| clock.map(|clock| clock.at_ns(ticks)));
                 let whose = self.whose(ring, lane.thread);
