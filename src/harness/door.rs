@@ -3,7 +3,9 @@
 use super::aclshim_error::*;
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
 use crate::boot::{Standing, standing};
-use core::ffi::{c_char, c_int, c_void};
+use crate::tell::{self, Told};
+use aclshim_trace::told::Named;
+use core::ffi::{CStr, c_char, c_int, c_void};
 
 pub extern "C" fn active() -> c_int {
     crate::edge::kept(|| c_int::from(standing() == Standing::Active)).unwrap_or(0)
@@ -82,14 +84,45 @@ pub unsafe extern "C" fn inject(_scope: aclshim_scope, _injections: *const c_cha
 pub extern "C" fn injected(_scope: aclshim_scope) -> i64 {
     ACLSHIM_OFF as i64
 }
-pub unsafe extern "C" fn mark(_text: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
+    if text.is_null() {
+        return ACLSHIM_INVALID as i64;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { told(text, tell::tell_mark) }
 }
-pub unsafe extern "C" fn name_stream(_stream: *const c_void, _name: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+pub unsafe extern "C" fn name_stream(stream: *const c_void, name: *const c_char) -> i64 {
+    if stream.is_null() {
+        return ACLSHIM_INVALID as i64;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { told(name, |name| tell::tell_name(Named::Stream, stream as u64, 0, name)) }
 }
-pub unsafe extern "C" fn name_buffer(_begin: *const c_void, _size: usize, _name: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+pub unsafe extern "C" fn name_buffer(begin: *const c_void, size: usize, name: *const c_char) -> i64 {
+    if begin.is_null() || size == 0 {
+        return ACLSHIM_INVALID as i64;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { told(name, |name| tell::tell_name(Named::Buffer, begin as u64, size as u64, name)) }
+}
+
+/// Puts a text of the caller's into the record.
+///
+/// # Safety
+/// It is NULL, or ends with a NUL.
+unsafe fn told(text: *const c_char, tell: impl FnOnce(&[u8]) -> Told) -> i64 {
+    crate::edge::undisturbed(|| {
+        if standing() != Standing::Active {
+            return ACLSHIM_OFF as i64;
+        }
+        // SAFETY: the caller's promise.
+        let text = if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() };
+        match tell(text) {
+            Told::Yes | Told::Off => 0,
+            Told::NoRoom => ACLSHIM_MEMORY as i64,
+        }
+    })
+    .unwrap_or(ACLSHIM_BUSY as i64)
 }
 pub extern "C" fn failures() -> i64 {
     ACLSHIM_OFF as i64
