@@ -31,13 +31,17 @@ pub struct Gate {
     via: AtomicPtr<()>,
     /// The real function, or 0.
     target: AtomicUsize,
-    /// Not 0 while a call must not take the short way: the target is not known, the clock is a slow one, or
-    /// every call is judged first.
+    /// Not 0 while a call must not take the short way: bits of the reasons below.
     detour: AtomicUsize,
     /// Where a thread's block lies, from its thread pointer: here, because the loader's own place for it would be
     /// one more cache line.
     thread: AtomicIsize,
 }
+
+/// The target is not known, the clock is a slow one, or every call is judged first.
+const UNUSUAL: usize = 1;
+/// Somebody in the program watches its calls, see [`detour_all`].
+pub const WATCHED: usize = 2;
 
 /// The gates of one function: that of its export and those of its private entries.
 pub type Gates = [Gate; 1 + PRIVATE];
@@ -48,7 +52,7 @@ impl Gate {
         Self {
             via: AtomicPtr::new(watched.cast_mut()),
             target: AtomicUsize::new(0),
-            detour: AtomicUsize::new(1),
+            detour: AtomicUsize::new(UNUSUAL),
             thread: AtomicIsize::new(0),
         }
     }
@@ -89,10 +93,25 @@ impl Gate {
             Standing::Off | Standing::Passive => self.via.store(target as *mut (), Ordering::Release),
             _ if clock::choose() == Clock::Counter && !check::is_strict() => {
                 self.thread.store(thread::offset(), Ordering::Relaxed);
-                self.detour.store(0, Ordering::Release);
+                self.detour.fetch_and(!UNUSUAL, Ordering::Release);
             }
             _ => {}
         }
+    }
+}
+
+/// From now on every call takes the long way, for one more reason: those that this thread begins, and those of other
+/// threads that are ordered after this.
+pub fn detour_all(reason: usize) {
+    for gate in GATES.iter().flatten() {
+        gate.detour.fetch_or(reason, Ordering::Release);
+    }
+}
+
+/// That reason is gone: with it the last trace of it on the short way.
+pub fn detour_none(reason: usize) {
+    for gate in GATES.iter().flatten() {
+        gate.detour.fetch_and(!reason, Ordering::Release);
     }
 }
 
