@@ -98,7 +98,7 @@ fn begin_seen(function: Function, caller: usize, here: usize, words: &Words, fra
         if frame.is_nested() || state.is_inside(thread, here, caller) {
             return None;
         }
-        state.leave(thread, |other| other <= here);
+        state.leave(thread, |other| is_gone(other, here));
         if !desk::has_room(size_of::<Entry>()) {
             desk::miss();
             return None;
@@ -111,6 +111,22 @@ fn begin_seen(function: Function, caller: usize, here: usize, words: &Words, fra
     let Some((number, scope)) = begun else { return Ticket::NONE };
     frame.note_scope(scope as u32);
     Ticket { number, ..Ticket::NONE }
+}
+
+/// Whether a frame that lay at `other` is gone when its thread is at `here`: beside it or above. Frames of different
+/// functions are not equally large; one inside another has at least all of its own between.
+pub fn is_gone(other: usize, here: usize) -> bool {
+    const DIFFERENCE: usize = 256;
+    other <= here.saturating_add(DIFFERENCE) && !is_on_another_stack()
+}
+
+/// Whether this thread handles a signal on a stack of its own: addresses say nothing there.
+fn is_on_another_stack() -> bool {
+    // SAFETY: asks, into a value of ours; all zero is a valid one.
+    unsafe {
+        let mut stack = core::mem::zeroed::<libc::stack_t>();
+        libc::sigaltstack(core::ptr::null(), &mut stack) == 0 && stack.ss_flags & libc::SS_ONSTACK != 0
+    }
 }
 
 /// Something was found wrong with a batch.
@@ -160,9 +176,10 @@ unsafe fn end_seen(ticket: Ticket, code: i32, call: &Call, before: &Before) {
             Some(_) => desk::miss(),
             None => {}
         }
-        let (thread, here) = (entry.thread, entry.here);
-        state.leave(thread, |other| other < here);
+        let thread = entry.thread;
         state.close(ticket.number);
+        // What this thread has begun since is over, one way or the other.
+        state.leave_since(thread, ticket.number);
         Some(())
     });
 }
