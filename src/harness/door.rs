@@ -109,6 +109,7 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
     answer(|| {
         let ended = at_desk(|state| {
             let scope = state.end(scope)?;
+            crate::inject::remove(scope.id as u64);
             state.look_around(here);
             state.judge(scope.first);
             let failures = expect::judge(state, &scope);

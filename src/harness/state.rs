@@ -6,7 +6,7 @@ use super::entry::{Entry, Fate};
 use super::expect::Expectation;
 use super::names::Names;
 use super::watch::{self, set_open, thread_number};
-use crate::{identity, process, vendor};
+use crate::{identity, process};
 use aclshim_facts::selector::Selector;
 use aclshim_trace::clock::monotonic_ns;
 use core::cell::RefCell;
@@ -157,11 +157,6 @@ impl State {
             let at = self.calls.binary_search_by_key(number, |entry| entry.number).ok()?;
             self.calls.get(at).map(|entry| &**entry)
         })
-    }
-
-    /// Whether a call from `caller` is made inside another one that the thread has under way.
-    pub fn is_inside(&self, thread: u64, here: usize, caller: usize) -> bool {
-        self.open_calls().any(|entry| entry.thread == thread && entry.here > here) && vendor::calls_from(caller)
     }
 
     /// The calls of a thread whose frames are gone were left: `is_gone` knows by where they lie.

@@ -10,7 +10,6 @@ use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::INJECTED;
 use aclshim_trace::told::Told;
 use anyhow::Result;
 use std::collections::HashMap;
@@ -100,7 +99,7 @@ impl Rows {
             code_name: end.filter(|end| end.code != 0).and_then(|end| Some(self.texts.keep(code::name(end.code)?))),
             nested: call.is_nested,
             refused: seen.is_refused(),
-            injected: call.flags & INJECTED != 0,
+            injected: call.is_injected(),
             rules,
             kind: kind.map(|kind| kind.0),
             kind_name: kind.and_then(|kind| self.kinds.get(usize::try_from(kind.0).ok()?).copied()),

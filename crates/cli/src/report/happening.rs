@@ -4,7 +4,6 @@ use aclshim_collect::seen::Seen;
 use aclshim_facts::Function;
 use aclshim_facts::call::Form;
 use aclshim_facts::direction;
-use aclshim_trace::record::INJECTED;
 
 /// Where the bytes of a call go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +111,7 @@ impl Happening {
             scope: call.scope,
             is_nested: call.is_nested,
             is_refused: seen.is_refused(),
-            is_injected: call.flags & INJECTED != 0,
+            is_injected: call.is_injected(),
         }
     }
 
