@@ -68,6 +68,7 @@ struct Line<'a> {
     duration_ns: Option<u64>,
     nested: bool,
     refused: bool,
+    injected: bool,
     site: String,
     module: Option<String>,
     offset: Option<u64>,
@@ -249,6 +250,9 @@ fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
     if seen.is_refused() {
         line.push_str(" refused");
     }
+    if seen.call.is_injected() {
+        line.push_str(" injected");
+    }
     if seen.rules != 0 {
         let _ = write!(line, " [{}]", rule_ids(seen.rules).join(" "));
     }
@@ -278,6 +282,7 @@ fn as_json(seen: &Seen<'_>, sites: &mut Sites) -> String {
         duration_ns: seen.duration_ns(),
         nested: seen.call.is_nested,
         refused: seen.is_refused(),
+        injected: seen.call.is_injected(),
         site: format!("{:#x}", seen.call.site),
         module: site.as_ref().map(|site| site.module.clone()),
         offset: site.as_ref().map(|site| site.offset),

@@ -6,9 +6,9 @@ use crate::symbols::Symbols;
 use crate::tally::{Sum, Tally, class_end};
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::account::Histogram;
-use aclshim_collect::seen::Direction;
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::Function;
+use aclshim_facts::direction::Direction;
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ struct Stat {
     nested: u64,
     bytes: u64,
     errors: u64,
+    injected: u64,
     not_recorded: u64,
     overwritten: u64,
     evicted: u64,
@@ -209,6 +210,7 @@ impl Stat {
         }
         for (name, sums) in process.functions() {
             self.nested += sums.nested;
+            self.injected += sums.injected;
             self.in_flight += sums.in_flight;
             if sums.calls == 0 {
                 continue;
@@ -274,6 +276,7 @@ impl Stat {
             self.processes, self.nested, self.in_flight, self.not_recorded
         );
         for (count, what) in [
+            (self.injected, "calls struck by an injection"),
             (self.overwritten, "slots overwritten"),
             (self.evicted, "calls removed to stay within ACLSHIM_BUDGET"),
             (self.write_failures, "writes to ACLSHIM_DIR failed"),

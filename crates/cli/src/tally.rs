@@ -4,7 +4,8 @@
 
 use crate::scopes::Scopes;
 use crate::stat::has_stream;
-use aclshim_collect::seen::{Direction, Plain, Seen, Watch};
+use aclshim_collect::seen::{Plain, Seen, Watch};
+use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::clock::Calibration;
 use std::collections::BTreeMap;

@@ -4,12 +4,12 @@ use super::Sink;
 use super::row::Row;
 use super::texts::{Text, Texts};
 use aclshim_collect::modules::Modules;
-use aclshim_collect::seen::{Direction, Remark, Seen, Watch, Whose, kind};
+use aclshim_collect::seen::{Remark, Seen, Watch, Whose};
 use aclshim_facts::abi::KINDS;
 use aclshim_facts::call::{Batch, Call, Form};
+use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::INJECTED;
 use aclshim_trace::told::Told;
 use anyhow::Result;
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ impl Rows {
             return Row::default();
         };
         let decoded = seen.decoded();
-        let kind = kind(&decoded.form);
+        let kind = decoded.kind();
         let end = call.end.filter(|end| end.duration != NO_END);
         let site = process.site(call.site, whose.modules, &mut self.texts);
         let [done, left, in_flight] = self.states;
@@ -99,7 +99,7 @@ impl Rows {
             code_name: end.filter(|end| end.code != 0).and_then(|end| Some(self.texts.keep(code::name(end.code)?))),
             nested: call.is_nested,
             refused: seen.is_refused(),
-            injected: call.flags & INJECTED != 0,
+            injected: call.is_injected(),
             rules,
             kind: kind.map(|kind| kind.0),
             kind_name: kind.and_then(|kind| self.kinds.get(usize::try_from(kind.0).ok()?).copied()),
