@@ -112,7 +112,7 @@ fn prepare() -> Standing {
         unsafe { libdl::dlsym(libdl::DEFAULT, name.as_ptr()) as usize }
     };
     let harness = visible(c"aclshim_harness");
-    let standing = if harness != 0 && !is_own(harness) {
+    let standing = if harness != 0 && !is_own(harness) && is_another(harness) {
         Standing::Passive
     } else if settings::settings().mode == settings::MODE_OFF
         || !(settings::settings().records() || check::is_strict() || inject::is_asked_for())
@@ -133,6 +133,12 @@ fn prepare() -> Standing {
         LIBDL_FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
     }
     standing
+}
+
+/// Whether the table at `harness` is another shim's. A program that is not position-independent has a copy of ours.
+fn is_another(harness: usize) -> bool {
+    let holder = objects::resident(|_| true).find(|object| object.span.holds(harness));
+    holder.is_none_or(|holder| holder.defined(names::NAMES[0]).is_some())
 }
 
 fn learn_own() {

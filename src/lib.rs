@@ -45,6 +45,7 @@ mod scope;
 mod settings;
 mod stack;
 mod target;
+mod tell;
 mod thread;
 mod vendor;
 mod version;

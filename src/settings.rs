@@ -4,9 +4,9 @@
 
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{
-    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, INJECT, MODE, MUTE,
-    PRESET, REAL, RECORD, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting, Value,
-    bytes_text,
+    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, GOLDEN, INJECT, MODE,
+    MUTE, PRESET, REAL, RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting,
+    Value, bytes_text,
 };
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
@@ -76,6 +76,10 @@ pub struct Settings {
     pub ring_dir: Text<PATH>,
     /// [`REAL`]; empty if not set.
     pub real: Text<PATH>,
+    /// [`RESULTS`], absolute; empty if not set.
+    pub results: Text<PATH>,
+    /// Which word of [`GOLDEN`].
+    pub golden: usize,
     /// [`CONFIG`], absolute; empty if not set.
     pub config: Text<PATH>,
     /// Settings whose value made no sense, as many as there are, and the line of the file, or 0.
@@ -88,6 +92,8 @@ pub struct Settings {
 pub const MODE_ENFORCE: usize = 1;
 /// `findings` among the words of [`STACK`].
 pub const STACK_FINDINGS: usize = 1;
+/// `update` among the words of [`GOLDEN`].
+pub const GOLDEN_UPDATE: usize = 1;
 /// `production` among the words of [`PRESET`].
 pub const PRESET_PRODUCTION: usize = 1;
 /// `off` among the words of [`MODE`].
@@ -130,6 +136,8 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     files: false,
     ring_dir: Text::new(),
     real: Text::new(),
+    results: Text::new(),
+    golden: 0,
     config: Text::new(),
     nonsense: [None; SETTINGS.len()],
     wrong: [None; COMPLAINTS],
@@ -175,6 +183,7 @@ pub unsafe fn read() {
         (&FORM, &mut settings.form),
         (&STACK, &mut settings.stack),
         (&STDERR, &mut settings.stderr),
+        (&GOLDEN, &mut settings.golden),
         (&PRESET, &mut settings.preset),
     ] {
         let Some(given) = variable(setting) else { continue };
@@ -217,6 +226,9 @@ pub unsafe fn read() {
     settings.real.push(variable(&REAL).unwrap_or_default());
     // Absolute: the program may go elsewhere before its first copy.
     push_absolute(&mut settings.ring_dir, variable(&RING_DIR).unwrap_or(b"/dev/shm"));
+    if let Some(results) = variable(&RESULTS) {
+        push_absolute(&mut settings.results, results);
+    }
     if let Some(baseline) = variable(&BASELINE) {
         push_absolute(&mut settings.baseline, baseline);
     }
@@ -277,6 +289,7 @@ impl Settings {
                 (&FORM, self.form),
                 (&STACK, self.stack),
                 (&STDERR, self.stderr),
+                (&GOLDEN, self.golden),
                 (&PRESET, self.preset),
             ];
             let number = [
@@ -307,6 +320,7 @@ impl Settings {
                     (&MUTE, self.mute.as_bytes()),
                     (&INJECT, self.inject.as_bytes()),
                     (&BASELINE, self.baseline.as_bytes()),
+                    (&RESULTS, self.results.as_bytes()),
                     (&CONFIG, self.config.as_bytes()),
                 ];
                 let found = text.iter().find(|(other, _)| of(other)).map_or(&b""[..], |(_, text)| text);
