@@ -2,7 +2,8 @@
  *   wrong     scopes that are none, NULL everywhere, too little room, nonsense
  *   threads   everything at once from many threads, on scopes that others end
  *   fork      in a child, whose parent has scopes open
- *   ends      constructors, exit handlers and destructors */
+ *   ends      constructors, exit handlers and destructors
+ *   forgotten a scope that nobody ends */
 #include "harness_host.h"
 #include <limits.h>
 
@@ -204,7 +205,13 @@ int main(int argc, char **argv)
         return threads();
     if (!strcmp(argv[1], "fork"))
         return forks();
-    atexit(at_exit);
     say("fail exit", aclshim_fail_exit(9));
+    if (!strcmp(argv[1], "forgotten")) {
+        aclshim_scope scope = aclshim_scope_begin("forgotten", ACLSHIM_WHOLE_PROCESS);
+        aclshim_expect_calls(scope, NULL, 0, 1);
+        aclshim_expect_clean(scope, ACLSHIM_ERROR);
+        return 0;
+    }
+    atexit(at_exit);
     return 0;
 }
