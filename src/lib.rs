@@ -43,6 +43,7 @@ mod scope;
 mod settings;
 mod stack;
 mod target;
+mod tell;
 mod thread;
 mod vendor;
 mod version;

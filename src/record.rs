@@ -11,6 +11,7 @@
 
 use crate::boot::{Standing, standing};
 use crate::check::{self, Before, Judgement};
+use crate::process::Process;
 use crate::settings::settings;
 use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
@@ -358,7 +359,7 @@ fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
 
 /// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's
 /// start `is_put_off`, or the library is to be asked who it is.
-fn come_back(place: &Place, is_put_off: bool) {
+pub fn come_back(place: &Place, is_put_off: bool) {
     let drain = is_put_off.then(drain::calls).flatten();
     let Some(calls) = drain.into_iter().chain(identity::seek()).min() else { return };
     let soon = place.next.load(Ordering::Relaxed) + (calls - 1);
@@ -367,39 +368,54 @@ fn come_back(place: &Place, is_put_off: bool) {
     }
 }
 
-/// Finds a place for this thread, with its first call in this process.
+/// Finds a place for this thread, with its first call in this process; a call without one is counted.
 fn attach() -> bool {
+    let Err(nowhere) = take_place() else { return true };
+    match nowhere {
+        Nowhere::Off => {}
+        Nowhere::Early => process::miss_early(),
+        Nowhere::NoRing(process) => {
+            process.miss();
+            // Each attempt costs a few system calls: the next one comes after twice as many calls.
+            let thread = thread::current();
+            thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
+            thread.patience.set(thread.waits.get() - 1);
+        }
+    }
+    false
+}
+
+/// Why a thread has no place.
+pub enum Nowhere {
+    /// Nothing is to be recorded.
+    Off,
+    /// Too early, or there is no memory at all.
+    Early,
+    /// There is no ring for it.
+    NoRing(&'static Process),
+}
+
+/// Finds a place for this thread. Signals are held back.
+pub fn take_place() -> Result<&'static Place, Nowhere> {
     match standing() {
         Standing::Active => {}
-        Standing::Unready => {
-            process::miss_early();
-            return false;
-        }
-        Standing::Off | Standing::Passive => return false,
+        Standing::Unready => return Err(Nowhere::Early),
+        Standing::Off | Standing::Passive => return Err(Nowhere::Off),
     }
     let thread = thread::current();
     if !thread.visited.replace(true) {
         rebind::refresh(rebind::Trigger::Copy);
     }
-    let Some(process) = process::own() else {
-        process::miss_early();
-        return false;
-    };
+    let process = process::own().ok_or(Nowhere::Early)?;
     // A signal handler may have come before us.
     // SAFETY: NULL, or pages that are never unmapped.
-    if unsafe { thread.place.get().as_ref() }.is_some_and(Place::is_open) {
-        return true;
+    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
+        return Ok(place);
     }
     let place = process.make_file().and_then(|file| process.place_for(identity::thread_id(), file));
-    let Some(place) = place else {
-        process.miss();
-        // Each attempt costs a few system calls: the next one comes after twice as many calls.
-        thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
-        thread.patience.set(thread.waits.get() - 1);
-        return false;
-    };
+    let place = place.ok_or(Nowhere::NoRing(process))?;
     thread.place.set(place);
     drain::ensure(process);
     come_back(place, drain::is_still_put_off());
-    true
+    Ok(place)
 }

@@ -215,7 +215,11 @@ impl Account {
                     self.ended(&open, end, clock);
                 }
             }
-            Entry::Thread { .. } | Entry::Lost { .. } | Entry::Finding { .. } | Entry::Stack { .. } => {}
+            Entry::Thread { .. }
+            | Entry::Lost { .. }
+            | Entry::Finding { .. }
+            | Entry::Stack { .. }
+            | Entry::Told { .. } => {}
         }
     }
 
