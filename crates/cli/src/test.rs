@@ -142,7 +142,9 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let verdict = Verdict { program: name, ran: &ran, is_watched, results: &results, findings: &findings, golden };
+    let open = gather.open_scopes(&survey, &is_of_the_run);
+    let verdict =
+        Verdict { program: name, ran: &ran, is_watched, results: &results, open, findings: &findings, golden };
     if let Some(path) = &arguments.junit {
         write(path, &junit::document(&verdict.suites()))?;
     }
