@@ -8,7 +8,7 @@ mod junit;
 mod results;
 mod verdict;
 
-use crate::run::{self, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
+use crate::run::{self, Drain, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
 use crate::sarif;
 use aclshim_collect::survey::Process;
 use aclshim_facts::rule::Severity;
@@ -107,6 +107,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         sim: !arguments.no_sim,
         quiet: arguments.quiet,
         command: &arguments.command,
+        drain: Drain::Inside,
         variables,
         // Whoever tests rather waits than misses a call.
         unless_set: &[(&RECORD, "lossless"), (&BATCH_ITEMS, "4096")],
