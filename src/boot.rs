@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{check, libdl, names, objects, rebind, settings, target, thread, world};
+use crate::{check, inject, libdl, names, objects, rebind, settings, target, thread, world};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -103,6 +103,7 @@ fn prepare() -> Standing {
     unsafe {
         settings::read();
         check::read();
+        inject::read();
     }
     world::read();
 
@@ -111,12 +112,14 @@ fn prepare() -> Standing {
         unsafe { libdl::dlsym(libdl::DEFAULT, name.as_ptr()) as usize }
     };
     let harness = visible(c"aclshim_harness");
-    let standing = if harness != 0 && !is_own(harness) {
+    let standing = if harness != 0 && !is_own(harness) && is_another(harness) {
         Standing::Passive
-    } else if settings::settings().mode == settings::MODE_OFF || !(settings::settings().records() || check::is_strict())
+    } else if settings::settings().mode == settings::MODE_OFF
+        || !(settings::settings().records() || check::is_strict() || inject::is_asked_for())
     {
         Standing::Off
     } else {
+        inject::start();
         Standing::Active
     };
     // Asked of the objects, not of the loader: to it a stub in the program is a definition.
@@ -130,6 +133,12 @@ fn prepare() -> Standing {
         LIBDL_FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
     }
     standing
+}
+
+/// Whether the table at `harness` is another shim's. A program that is not position-independent has a copy of ours.
+fn is_another(harness: usize) -> bool {
+    let holder = objects::resident(|_| true).find(|object| object.span.holds(harness));
+    holder.is_none_or(|holder| holder.defined(names::NAMES[0]).is_some())
 }
 
 fn learn_own() {

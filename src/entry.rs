@@ -13,10 +13,11 @@
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
+use crate::harness::watch;
 use crate::names::COUNT;
-use crate::record::{Frame, Short, Words, stack};
+use crate::record::{Answer, Frame, Short, Words, stack};
 use crate::target::{self, Gate, Gates, PRIVATE};
-use crate::{check, identity};
+use crate::{check, identity, inject};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
@@ -157,21 +158,37 @@ macro_rules! entries {
                         }
                         // Before anything of the caller's is read: a fault from here on has a name.
                         let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
+                        let mut ticket = watch::begin(Function::$name, caller, stack(), &words, &frame);
                         // SAFETY: the arguments of a call that is about to be forwarded.
-                        let before = unsafe { check::before(Function::$name, &call, &frame) };
+                        let before = unsafe { check::before(Function::$name, &call, &frame, ticket) };
+                        ticket.go();
                         // SAFETY: as above.
-                        let code = match unsafe { before.refuse(Function::$name, &call) } {
-                            Some(code) => code,
-                            // SAFETY: the caller's promise, passed on unchanged.
-                            None => unsafe { real($($arg),*) },
+                        let answer = match unsafe { before.refuse(Function::$name, &call) } {
+                            Some(code) => Answer::ours(code),
+                            None => {
+                                // SAFETY: as above.
+                                let strike = unsafe { inject::before(Function::$name, &call, caller, &frame, &before) };
+                                ticket.strike(strike.is_some());
+                                let code = match inject::instead(&strike) {
+                                    Some(_) => None,
+                                    // SAFETY: the caller's promise, passed on unchanged.
+                                    None => Some(unsafe { real($($arg),*) }),
+                                };
+                                // SAFETY: it has just returned, or was not forwarded.
+                                unsafe { inject::after(&strike, &call, code) }
+                            }
                         };
                         let now = frame.now();
-                        if code == ACL_SUCCESS && identity::is_wanted() {
+                        ticket.returned();
+                        if answer.of_vendor == Some(ACL_SUCCESS) && identity::is_wanted() {
                             identity::accepted(&call, caller);
                         }
-                        // SAFETY: it has just returned, or was refused in the vendor's place.
-                        unsafe { frame.end_long(now, code, Function::$name, &call, &before) };
-                        code
+                        // SAFETY: it has just returned, or was answered in the vendor's place.
+                        unsafe {
+                            frame.end_long(now, answer, Function::$name, &call, &before, ticket);
+                            watch::end(ticket, answer, &call, &before);
+                        }
+                        answer.code
                     }
                 )*
             }

@@ -8,7 +8,7 @@
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{check, drain, identity};
+use crate::{check, drain, identity, inject};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
@@ -251,7 +251,7 @@ impl Process {
 }
 
 /// Whether a thread of this process still runs.
-fn is_alive(thread: u32) -> bool {
+pub fn is_alive(thread: u32) -> bool {
     // SAFETY: the null signal only asks; errno is the calling thread's own.
     unsafe {
         libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 || *libc::__errno_location() != libc::ESRCH
@@ -280,4 +280,5 @@ fn say_nonsense() {
         log::nonsense(setting, line);
     }
     check::policy(log::nonsense_rule);
+    inject::say();
 }

@@ -11,6 +11,7 @@
 
 use crate::boot::{Standing, standing};
 use crate::check::{self, Before, Judgement};
+use crate::harness::watch::{self, Ticket};
 use crate::process::Process;
 use crate::settings::settings;
 use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
@@ -34,6 +35,27 @@ pub struct Frame {
     slot: *const Slot,
     head: Head,
     outer: usize,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy)]
+pub struct Answer {
+    /// What the program gets.
+    pub code: i32,
+    /// What the vendor's function has returned, if it was called.
+    pub of_vendor: Option<i32>,
+}
+
+impl Answer {
+    /// Given in the vendor's place.
+    pub fn ours(code: i32) -> Self {
+        Self { code, of_vendor: None }
+    }
+
+    /// The vendor's own.
+    pub fn vendors(code: i32) -> Self {
+        Self { code, of_vendor: Some(code) }
+    }
 }
 
 /// No number: the call is not recorded.
@@ -200,27 +222,67 @@ impl Frame {
         judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });
     }
 
+    /// Notes the scope that a call lies in which began as [`long`](Self::long).
+    pub fn note_scope(&self, scope: u32) {
+        if let Some((place, number)) = self.shown() {
+            // SAFETY: the place is open, and the record has two slots at least.
+            let more = unsafe { place.slot(number + 1) };
+            more.set(3, more.0[3].load(Ordering::Relaxed) | Extent::new(0, 0, scope).0);
+        }
+    }
+
     /// The time, for the end of a call that began as [`long`](Self::long).
     pub fn now(&self) -> u64 {
         // SAFETY: NULL, or pages that are never unmapped.
         unsafe { self.place.as_ref() }.map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
     }
 
-    /// A call that began as [`long`](Self::long) has returned `code` at [`now`](Self::now).
+    /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
     ///
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.
     #[inline(never)]
-    pub unsafe fn end_long(self, now: u64, code: i32, function: Function, call: &Call, before: &Before) {
-        if let (Form::Batch(of), Some((place, number))) = (&call.form, self.shown()) {
-            // SAFETY: the caller's promise; the call was recorded as a batch.
-            unsafe { batch::complete(place, number, of, code, before.look) };
+    pub unsafe fn end_long(
+        self,
+        now: u64,
+        answer: Answer,
+        function: Function,
+        call: &Call,
+        before: &Before,
+        ticket: Ticket,
+    ) {
+        // What the vendor has not looked at may not be looked at.
+        if let (Form::Batch(of), Some(code)) = (&call.form, answer.of_vendor) {
+            let shown = self.shown();
+            if let Some((place, number)) = shown {
+                // SAFETY: the caller's promise; the call was recorded as a batch.
+                unsafe { batch::complete(place, number, of, code, before.look) };
+            }
             // SAFETY: the caller's promise.
-            if let Some(judgement) = unsafe { check::after(function, call, before, code) } {
+            if (shown.is_some() || ticket.is_some())
+                && let Some(judgement) = unsafe { check::after(function, call, before, code) }
+            {
                 self.tell(&judgement);
+                watch::found(ticket, &judgement);
             }
         }
-        self.end_at(code, |_| (now, 1));
+        self.end_at(answer.code, |_| (now, 1));
+    }
+
+    /// Whether the vendor makes the call, which came from `caller`, inside another one. Where it is not recorded nobody
+    /// knows for certain: then whether the vendor makes it.
+    pub fn is_nested(&self, caller: usize) -> bool {
+        if self.place.is_null() { vendor::calls_from(caller) } else { self.head.is_nested() }
+    }
+
+    /// Shows a flag of the call, which began as [`long`](Self::long), in its record.
+    #[cold]
+    pub fn flag(&self, flag: u16) {
+        if let Some((place, number)) = self.shown() {
+            // SAFETY: the place is open, and the record has two slots at least.
+            let more = unsafe { place.slot(number + 1) };
+            more.set(3, more.0[3].load(Ordering::Relaxed) | Extent::new(0, flag, 0).0);
+        }
     }
 
     #[inline(always)]

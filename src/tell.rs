@@ -22,13 +22,11 @@ pub enum Told {
     NoRoom,
 }
 
-#[allow(dead_code)] // scopes tell of themselves when they are built
 /// A scope begins, in the scope `parent` or in none (0).
 pub fn tell_scope_begin(id: u32, parent: u32, name: &[u8]) -> Told {
     tell(&Telling::scope(id, parent, name))
 }
 
-#[allow(dead_code)] // as above
 /// A scope ends; so many expectations have failed in it.
 pub fn tell_scope_end(id: u32, failures: u64) -> Told {
     tell(&Telling::scope_end(id, failures))

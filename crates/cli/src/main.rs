@@ -16,6 +16,8 @@ mod recover;
 mod report;
 mod run;
 mod sarif;
+mod scopes;
+mod spoken;
 mod stat;
 mod symbols;
 mod tally;

@@ -1,9 +1,10 @@
 //! What records add up to: calls, bytes, errors and durations by function.
 
-use crate::seen::{self, Direction};
+use crate::seen;
 use aclshim_facts::Function;
 use aclshim_facts::abi;
 use aclshim_facts::call::Amount;
+use aclshim_facts::direction::Direction;
 use aclshim_trace::clock::Calibration;
 use aclshim_trace::record::{Call, End, Entry};
 use aclshim_trace::slot::{Head, Layout, State, Words};
@@ -115,6 +116,8 @@ pub struct Sums {
     pub nested: u64,
     /// Outermost calls that returned something else than 0.
     pub errors: u64,
+    /// Outermost calls that an injection has struck.
+    pub injected: u64,
     /// Bytes of outermost calls that returned 0.
     pub bytes: u64,
     /// Outermost calls under way.
@@ -129,6 +132,7 @@ impl Sums {
         self.calls += other.calls;
         self.nested += other.nested;
         self.errors += other.errors;
+        self.injected += other.injected;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.in_flight += other.in_flight;
         self.durations.merge(&other.durations);
@@ -169,7 +173,7 @@ fn kind_of_slot(head: Head) -> usize {
 
 /// The kind of a call.
 fn kind_of(function: Option<Function>, call: &Call) -> usize {
-    let kind = function.and_then(|function| seen::kind(&function.call(&call.arguments).form));
+    let kind = function.and_then(|function| function.call(&call.arguments).kind());
     match kind {
         Some(kind) => usize::try_from(kind.0).map_or(OTHER_KIND, |kind| kind.min(OTHER_KIND)),
         None => NO_KIND + seen::direction(None, call) as usize,
@@ -265,7 +269,9 @@ impl Account {
         if call.is_nested {
             self.sums(index).nested += 1;
         } else {
-            self.sums(index).calls += 1;
+            let sums = self.sums(index);
+            sums.calls += 1;
+            sums.injected += u64::from(call.is_injected());
             self.leave(ring, call.number);
         }
         match &call.end {

@@ -19,7 +19,7 @@ use aclshim_trace::clock::{Calibration, realtime_ns};
 use aclshim_trace::layout::Header;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Ring, Run};
-use aclshim_trace::record::{Call, Entry, INJECTED, decode};
+use aclshim_trace::record::{Call, Entry, decode};
 use aclshim_trace::segment::Head;
 use aclshim_trace::slot::{self, Words};
 use aclshim_trace::told::{Named, Told};
@@ -279,7 +279,7 @@ impl Chronicle {
             stream,
             site: Some(Address(call.site)),
             nested: call.is_nested,
-            injected: call.flags & INJECTED != 0,
+            injected: call.is_injected(),
             scope: scope.as_deref(),
             stream_name: stream.and_then(|stream| self.labels.stream(stream.0, call.begin)),
         };

@@ -173,6 +173,11 @@ impl Labels {
         Some(&**name).filter(|name| !name.is_empty())
     }
 
+    /// The last name that a stream has had.
+    pub fn latest_stream(&self, stream: u64) -> Option<&str> {
+        self.streams.get(&stream)?.iter().rev().map(|(_, name)| &**name).find(|name| !name.is_empty())
+    }
+
     /// What the memory at an address was called at that time, and how far into it that is.
     pub fn buffer(&self, address: u64, ticks: u64) -> Option<(&str, u64)> {
         let near = self.buffers.range(address.saturating_sub(self.longest)..=address).rev();

@@ -3,6 +3,7 @@
 
 pub mod file;
 
+use crate::written;
 use core::fmt;
 
 /// What every variable begins with.
@@ -75,11 +76,7 @@ impl Setting {
             Some(unit) => (given.split_last()?.1, 10 * (unit as u32 + 1)),
             None => (given, 0),
         };
-        let number = digits.iter().try_fold(None, |sum: Option<u64>, digit| {
-            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-            Some(Some(sum.unwrap_or(0).checked_mul(10)?.checked_add(digit)?))
-        })??;
-        number.checked_mul(1 << shift).filter(|number| (least..=most).contains(number))
+        written::number(digits)?.checked_mul(1 << shift).filter(|number| (least..=most).contains(number))
     }
 
     /// What holds when a number is not set.
@@ -252,6 +249,21 @@ pub static BASELINE: Setting = Setting {
                call site are counted but not told",
 };
 
+/// Faults that are put into calls.
+pub static INJECT: Setting = Setting {
+    variable: "ACLSHIM_INJECT",
+    value: Value::Text(""),
+    sentence: "faults that are put into calls on purpose, with semicolons between: which calls, when, and what \
+               (`aclrtMemcpyBatchAsync nth=2 return=207000`); docs/injecting.md has them all",
+};
+
+/// What a kind of use asks for.
+pub static PRESET: Setting = Setting {
+    variable: "ACLSHIM_PRESET",
+    value: Value::Choice(&["none", "production"]),
+    sentence: "production refuses injections, wherever they come from",
+};
+
 /// More of the call's stack.
 pub static STACK: Setting = Setting {
     variable: "ACLSHIM_STACK",
@@ -268,6 +280,22 @@ pub static STDERR: Setting = Setting {
                failed calls too; the descriptor is then kept open",
 };
 
+/// Where tests say how they went.
+pub static RESULTS: Setting = Setting {
+    variable: "ACLSHIM_RESULTS",
+    value: Value::Path("none"),
+    sentence: "a file that each scope of a test program (`aclshim.h`) appends one line of JSON to when it ends: what it saw, \
+               and which expectations were not met; `aclshim test` reads it",
+};
+
+/// What is done about golden files.
+pub static GOLDEN: Setting = Setting {
+    variable: "ACLSHIM_GOLDEN",
+    value: Value::Choice(&["check", "update"]),
+    sentence: "what aclshim_expect_golden does: check compares the calls of a scope with those that its file holds; update \
+               writes the file",
+};
+
 /// All settings.
 pub static SETTINGS: &[&Setting] = &[
     &CONFIG,
@@ -279,6 +307,8 @@ pub static SETTINGS: &[&Setting] = &[
     &AS,
     &MUTE,
     &BASELINE,
+    &INJECT,
+    &PRESET,
     &STACK,
     &STDERR,
     &DIR,
@@ -293,6 +323,8 @@ pub static SETTINGS: &[&Setting] = &[
     &SEGMENT,
     &BUDGET,
     &DEEPBIND,
+    &RESULTS,
+    &GOLDEN,
 ];
 
 /// A number of bytes as people write it: the largest unit that divides it.

@@ -89,6 +89,18 @@ pub struct Call {
     pub batch: Option<Batch>,
 }
 
+impl Call {
+    /// Whether its code and its duration are the vendor's own: it was neither refused nor struck by an injection.
+    pub fn is_of_vendor(&self) -> bool {
+        self.flags & (REFUSED | INJECTED) == 0
+    }
+
+    /// Whether an injection has struck it.
+    pub fn is_injected(&self) -> bool {
+        self.flags & INJECTED != 0
+    }
+}
+
 /// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {

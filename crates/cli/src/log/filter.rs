@@ -1,10 +1,11 @@
 //! Which calls are shown.
 
 use crate::time;
-use aclshim_collect::seen::Seen;
-use aclshim_facts::abi::KINDS;
+use aclshim_collect::labels::Labels;
+use aclshim_collect::seen::{Remark, Seen};
 use aclshim_facts::rules::RULES;
-use aclshim_facts::{FUNCTIONS, code};
+use aclshim_facts::{FUNCTIONS, written};
+use aclshim_trace::told::Told;
 use anyhow::{Result, ensure};
 
 /// What is asked for; a call is shown if all of it holds.
@@ -46,6 +47,12 @@ pub struct Filter {
     /// Only calls on these streams, as in 0x7f00; 0 is the default stream
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     stream: Vec<u64>,
+    /// Only calls on the streams that the program calls so
+    #[arg(long, value_name = "NAME")]
+    stream_name: Vec<String>,
+    /// Only calls in the scopes that the program calls so, and in scopes within these; `*` stands for anything
+    #[arg(long, value_name = "NAME")]
+    scope: Vec<String>,
     /// Only calls that began at or after this moment, as in 2026-11-16T15:04 (UTC), or nanoseconds since 1970
     #[arg(long, value_name = "MOMENT", value_parser = moment)]
     from: Option<u64>,
@@ -60,7 +67,7 @@ impl Filter {
     /// Looks whether the functions and rules exist.
     pub fn check(mut self) -> Result<Self> {
         for pattern in &self.function {
-            let is_known = FUNCTIONS.iter().any(|row| is_like(pattern, row.name));
+            let is_known = FUNCTIONS.iter().any(|row| written::is_like(pattern.as_bytes(), row.name.as_bytes()));
             ensure!(is_known, "{pattern}: no such function; docs/functions.md lists them, and `*` stands for anything");
         }
         for name in &self.rule {
@@ -82,7 +89,8 @@ impl Filter {
             None => least.is_none() && most.is_none(),
         };
         let name = seen.function.row().name;
-        (self.function.is_empty() || self.function.iter().any(|pattern| is_like(pattern, name)))
+        (self.function.is_empty()
+            || self.function.iter().any(|pattern| written::is_like(pattern.as_bytes(), name.as_bytes())))
             && (self.kind.is_empty() || seen.kind().is_some_and(|kind| self.kind.contains(&kind.0)))
             && is_within(Some(seen.bytes()), self.larger, self.smaller)
             && is_within(seen.duration_ns(), self.longer, self.shorter)
@@ -92,85 +100,81 @@ impl Filter {
             && is_among(&self.thread, seen.whose.thread)
             && is_among(&self.pid, seen.whose.origin.pid)
             && (self.stream.is_empty() || seen.stream().is_some_and(|stream| self.stream.contains(&stream)))
+            && (self.stream_name.is_empty()
+                || seen.stream_name().is_some_and(|name| self.stream_name.iter().any(|of| of == name)))
+            && (self.scope.is_empty() || self.is_in_scope(seen.whose.labels, seen.call.scope))
             && is_within(seen.time_ns(), self.from, self.to.map(|to| to.saturating_sub(1)))
+    }
+
+    /// Whether what a program tells is shown: only where nothing is asked for that only a call has.
+    pub fn takes_remark(&self, remark: &Remark<'_>) -> bool {
+        let Self { function, kind, larger, smaller, longer, shorter, code, failed, rule, thread, pid, .. } = self;
+        let is_of_calls = !(function.is_empty() && kind.is_empty() && code.is_empty() && rule.is_empty())
+            || !(self.stream.is_empty() && self.stream_name.is_empty())
+            || [larger, smaller, longer, shorter].iter().any(|asked| asked.is_some())
+            || *failed;
+        let time = remark.time_ns();
+        let is_among = |list: &[u32], value: u32| list.is_empty() || list.contains(&value);
+        !is_of_calls
+            && is_among(thread, remark.whose.thread)
+            && is_among(pid, remark.whose.origin.pid)
+            && self.from.is_none_or(|from| time.is_some_and(|time| time >= from))
+            && self.to.is_none_or(|to| time.is_some_and(|time| time < to))
+            && (self.scope.is_empty() || self.is_told_in_scope(remark))
+    }
+
+    /// Whether a scope, or one that it lies in, is asked for.
+    fn is_in_scope(&self, labels: &Labels, id: u32) -> bool {
+        let mut id = id;
+        // A scope lies in an older one: a damaged record may say otherwise.
+        for _ in 0..64 {
+            let Some(name) = labels.scope_name(id) else { return false };
+            if self.scope.iter().any(|pattern| written::is_like(pattern.as_bytes(), name.as_bytes())) {
+                return true;
+            }
+            id = labels.scope(id).map_or(0, |scope| scope.parent);
+        }
+        false
+    }
+
+    /// Whether it is about such a scope, or was told while one was open.
+    fn is_told_in_scope(&self, remark: &Remark<'_>) -> bool {
+        let labels = remark.whose.labels;
+        match remark.what {
+            Told::Scope { id, .. } | Told::ScopeEnd { id, .. } => self.is_in_scope(labels, *id),
+            Told::Mark { .. } | Told::Name { .. } => labels.scopes().any(|(id, scope)| {
+                let end = scope.end.map_or(u64::MAX, |(end, _)| end);
+                (scope.begin..=end).contains(&remark.ticks) && self.is_in_scope(labels, id)
+            }),
+        }
     }
 }
 
-/// Whether a name is as a pattern says, in which `*` stands for anything.
-fn is_like(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((head, rest)) => name
-            .strip_prefix(head)
-            .is_some_and(|name| (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| is_like(rest, name)))),
-    }
+/// A value that people write, or what it should have been.
+fn read<T>(text: &str, how: fn(&[u8]) -> Option<T>, or: &str) -> Result<T, String> {
+    how(text.as_bytes()).ok_or_else(|| or.to_owned())
 }
 
 fn kind(text: &str) -> Result<i32, String> {
-    let name = text.to_ascii_uppercase();
-    let name = name.strip_prefix("ACL_MEMCPY_").unwrap_or(&name);
-    let known = KINDS.iter().position(|kind| *kind == name).map(|kind| kind as i32);
-    known.or_else(|| text.parse().ok()).ok_or_else(|| format!("one of {}, or a number", KINDS.join(", ")))
+    read(text, written::kind, written::KIND)
 }
 
 fn code(text: &str) -> Result<i32, String> {
-    let named = code::all().find(|(_, name, _)| name.eq_ignore_ascii_case(text)).map(|(code, ..)| code);
-    named.or_else(|| text.parse().ok()).ok_or_else(|| "a code, as in 107000 or ACL_ERROR_RT_PARAM_INVALID".to_owned())
-}
-
-/// A number and a unit.
-fn with_unit(text: &str, units: &[(&str, u64)], or: &str) -> Result<u64, String> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor);
-    let value = number.parse::<u64>().ok().zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
-    value.ok_or_else(|| or.to_owned())
+    read(text, written::code, written::CODE)
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    with_unit(text, &[("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)], "bytes, as in 4096, 64K, 1M or 2G")
+    read(text, written::size, written::SIZE)
 }
 
 fn span(text: &str) -> Result<u64, String> {
-    let units = [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    with_unit(text, &units, "a time, as in 500ns, 20us, 3ms or 1s")
+    read(text, written::span, written::SPAN)
 }
 
 fn address(text: &str) -> Result<u64, String> {
-    let number = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
-    number.ok_or_else(|| "an address, as in 0x7f001000".to_owned())
+    read(text, written::address, written::ADDRESS)
 }
 
 fn moment(text: &str) -> Result<u64, String> {
     time::parse(text).ok_or_else(|| "a moment in UTC, as in 2026-11-16T15:04:05, or nanoseconds since 1970".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_stand_for_names() {
-        for (pattern, is) in [
-            ("aclrtMemcpy", false),
-            ("aclrtMemcpy*", true),
-            ("*Async", true),
-            ("*c*py*c", true),
-            ("*", true),
-            ("*Sync", false),
-        ] {
-            assert_eq!(is_like(pattern, "aclrtMemcpyAsync"), is, "{pattern}");
-        }
-    }
-
-    #[test]
-    fn sizes_spans_and_kinds_are_read() {
-        assert_eq!([size("7"), size("64k"), size("2G")], [Ok(7), Ok(65_536), Ok(2 << 30)]);
-        assert_eq!([span("5ns"), span("20us"), span("1s")], [Ok(5), Ok(20_000), Ok(1_000_000_000)]);
-        assert_eq!([kind("host_to_device"), kind("ACL_MEMCPY_DEFAULT"), kind("9")], [Ok(1), Ok(4), Ok(9)]);
-        for bad in [size("x"), size("99999999999G"), span("5"), address("0xg"), moment("now")] {
-            bad.unwrap_err();
-        }
-        kind("sideways").unwrap_err();
-    }
 }
