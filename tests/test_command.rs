@@ -214,7 +214,11 @@ fn the_scopes_of_a_real_program_are_told() {
     assert!(well.stderr.ends_with(told), "an expected finding does not count: {}", well.stderr);
     let extra = scopes(&["--junit", "results.xml"], "extra");
     assert_eq!(extra.status.code(), Some(1), "{}", extra.stderr);
-    assert!(extra.stderr.contains("aclshim:   failed: prefill\naclshim:     "), "{}", extra.stderr);
+    assert!(
+        extra.stderr.contains("aclshim:   failed: prefill\naclshim:     scope \"prefill\": expected 1 call"),
+        "{}",
+        extra.stderr
+    );
     assert!(extra.stderr.ends_with("aclshim: test failed: 1 scope failed\n"), "{}", extra.stderr);
     if has("python3", "the_scopes_of_a_real_program_are_told") {
         let cases = read("read_junit.py", &extra.scratch.join("results.xml"));
@@ -225,7 +229,16 @@ fn the_scopes_of_a_real_program_are_told() {
     }
     let open = scopes(&[], "open");
     assert_eq!(open.status.code(), Some(1), "{}", open.stderr);
-    assert!(open.stderr.contains("aclshim:   never ended: prefill; "), "{}", open.stderr);
+    assert!(
+        open.stderr.contains("aclshim:   failed: prefill\naclshim:     scope \"prefill\": never ended"),
+        "{}",
+        open.stderr
+    );
+    // Nobody looked, and nobody could say so.
+    let gone = scopes(&[], "gone");
+    assert_eq!(gone.status.code(), Some(1), "{}", gone.stderr);
+    assert!(gone.stderr.contains("aclshim:   never ended: prefill; what it expected was not"), "{}", gone.stderr);
+    assert!(gone.stderr.ends_with("aclshim: test failed: 1 scope never ended\n"), "{}", gone.stderr);
 }
 
 #[test]
