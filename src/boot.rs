@@ -137,7 +137,7 @@ fn prepare() -> Standing {
 
 /// Whether the table at `harness` is another shim's. A program that is not position-independent has a copy of ours.
 fn is_another(harness: usize) -> bool {
-    let holder = objects::resident(|_| true).find(|object| object.span.holds(harness));
+    let holder = objects::resident(|_| true).find(|object| object.defined(c"aclshim_harness") == Some(harness));
     holder.is_none_or(|holder| holder.defined(names::NAMES[0]).is_some())
 }
 
