@@ -13,6 +13,25 @@ fn one_binary_runs_with_and_without_the_shim_and_knows_which() {
     assert_eq!(Run::new(&program).shim().env("ACLSHIM_MODE", "off").run().ok().stdout, "active 0\n");
 }
 
+/// What `pkg-config --variable=link aclshim` says, but for the folder. A weak symbol alone makes no linker keep a library.
+const LINK: [&str; 3] = ["-Wl,--push-state,--no-as-needed", "-laclshim", "-Wl,--pop-state"];
+
+#[test]
+fn a_program_at_a_fixed_address_links_the_shim_and_is_seen() {
+    let fixed = || Build::new("hosts/harness_active.c").arg("-fno-pic").arg("-no-pie");
+    // The linker has settled that there is no shim.
+    assert_eq!(Run::new(fixed().program()).shim().run().ok().stdout, "active 0\n");
+    let linked = LINK.iter().fold(fixed(), Build::arg).program();
+    let release = support::target("release");
+    for preloaded in [Run::new(&linked).shim(), Run::new(&linked)] {
+        assert_eq!(preloaded.library_path(&release).run().ok().stdout, "active 1\n");
+    }
+    // And the copies themselves, where the shim comes first.
+    let calls = LINK.iter().fold(Build::new("hosts/bind_linked.c").arg("-fno-pie").arg("-no-pie"), Build::arg);
+    let output = Run::new(calls.link("ascendcl").program()).library_path(&release).sim().run().ok();
+    assert_eq!(output.stat().total("calls"), 21);
+}
+
 #[test]
 fn the_headers_compile_cleanly_as_c99_and_as_cpp17_in_either_order() {
     let test = "the_headers_compile_cleanly_as_c99_and_as_cpp17_in_either_order";

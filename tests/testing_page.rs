@@ -9,8 +9,9 @@
 mod copy;
 mod support;
 
-use copy::{Outside, user};
+use copy::{Outside, copied, user};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use support::{has, root, target};
 
@@ -80,6 +81,13 @@ fn run(block: &Block, exports: &mut String, folder: &Path) {
     }
 }
 
+/// The commands of a recipe for CI that do not fetch something first: that is done.
+fn recipe<'a>(block: &Block<'a>) -> Vec<&'a str> {
+    let lines = block.text.lines().map(|line| line.trim_start().trim_start_matches("- "));
+    let lines = lines.map(|line| line.strip_prefix("run: ").unwrap_or(line));
+    lines.filter(|line| line.contains("make -C ") && !line.contains("make -C aclshim build")).collect()
+}
+
 #[test]
 fn every_command_of_the_page_does_what_the_page_says() {
     let test = "every_command_of_the_page_does_what_the_page_says";
@@ -89,14 +97,25 @@ fn every_command_of_the_page_does_what_the_page_says() {
     let page = fs::read_to_string(root().join("docs/testing.md")).unwrap();
     target("");
     let outside = Outside::new();
-    let (mut exports, mut commands) = (String::new(), 0);
+    let (mut exports, mut commands, mut recipes) = (String::new(), 0, 0);
     for block in blocks(&page) {
         if let Some(name) = file_of(&block) {
             fs::write(outside.0.join(name), block.text).unwrap();
         } else if block.info.starts_with("console") {
             commands += 1;
             run(&block, &mut exports, &outside.0);
+        } else if block.info == "yaml" {
+            let checkout = Outside::new();
+            symlink(root(), checkout.0.join("aclshim")).unwrap();
+            copied(&root().join("c-examples/testing"), &checkout.0.join("tests"));
+            let commands = recipe(&block);
+            assert_eq!(commands.len(), 1, "{commands:?}");
+            let text = commands.iter().map(|command| format!("$ {command}\n")).collect::<String>();
+            run(&Block { info: "console", text: &text }, &mut String::new(), &checkout.0);
+            assert!(checkout.0.join("tests/test_kv.xml").exists() && checkout.0.join("tests/test_kv.sarif").exists());
+            recipes += 1;
         }
     }
+    assert_eq!(recipes, 2, "recipes for CI");
     assert!(commands >= 8, "{commands} blocks of commands");
 }

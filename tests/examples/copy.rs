@@ -60,7 +60,7 @@ impl Copy {
     /// A fresh copy of what is committed.
     pub fn new() -> Self {
         let (outside, from) = (Outside::new(), root().join("c-examples/testing"));
-        copy_all(&from, &outside.0);
+        copied(&from, &outside.0);
         Self { outside }
     }
 
@@ -104,12 +104,13 @@ impl Copy {
     }
 }
 
-fn copy_all(from: &Path, to: &Path) {
+/// Copies a folder.
+pub fn copied(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().flatten() {
         let place = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
-            true => copy_all(&entry.path(), &place),
+            true => copied(&entry.path(), &place),
             false => drop(fs::copy(entry.path(), place).unwrap()),
         }
     }
