@@ -8,6 +8,9 @@ use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::product::Version;
 use aclshim_facts::rule::Arrays;
 use aclshim_facts::world::World;
+use aclshim_facts::code::ACL_SUCCESS;
+use aclshim_facts::direction::Direction;
+use core::ffi::c_void;
 use core::slice;
 
 /// The most items of a synchronous batch.
@@ -52,6 +55,85 @@ pub unsafe fn accepted<'a>(batch: &Batch) -> Arrays<'a> {
             sizes: Some(slice::from_raw_parts(batch.sizes, batch.items)),
             ..Arrays::default()
         }
+    }
+}
+
+/// What a batch that was accepted has copied. The arrays are the caller's still.
+pub struct Copied<'a> {
+    /// All sizes.
+    pub sizes: &'a [usize],
+    /// The rest is empty where all sizes are 0: the vendor has not read it.
+    pub dsts: &'a [*mut c_void],
+    srcs: &'a [*mut c_void],
+    dst_maxs: &'a [usize],
+    attrs: &'a [aclrtMemcpyBatchAttr],
+}
+
+/// An item of a batch.
+#[allow(missing_docs)] // the vendor's arguments by role
+pub struct Item {
+    pub dst: *const c_void,
+    pub src: *const c_void,
+    pub dst_max: usize,
+    pub size: usize,
+}
+
+impl Copied<'_> {
+    /// The item at that place.
+    pub fn item(&self, at: usize) -> Option<Item> {
+        let (dst, src) = (self.dsts.get(at)?.cast_const(), self.srcs.get(at)?.cast_const());
+        Some(Item { dst, src, dst_max: *self.dst_maxs.get(at)?, size: *self.sizes.get(at)? })
+    }
+
+    /// The direction of all items, if it is one.
+    pub fn direction(&self) -> Direction {
+        let of = |attr: &aclrtMemcpyBatchAttr| Direction::of_places(attr.dstLoc.type_, attr.srcLoc.type_);
+        match self.attrs.split_first() {
+            Some((first, rest)) if rest.iter().all(|other| of(other) == of(first)) => of(first),
+            _ => Direction::Unknown,
+        }
+    }
+
+    /// Reads all of it once: a fault, if there is one, is here and now.
+    pub fn touch(&self) {
+        let sizes = self.sizes.iter().fold(0, |sum, size| sum ^ size);
+        let items = (0..self.dsts.len()).filter_map(|at| self.item(at));
+        let items = items.fold(0, |sum, item| sum ^ item.dst.addr() ^ item.src.addr() ^ item.dst_max);
+        core::hint::black_box((sizes, items, self.direction()));
+    }
+}
+
+/// What a batch has copied for which the vendor has returned `code`.
+///
+/// # Safety
+/// What the vendor has read may be read.
+pub unsafe fn copied<'a>(batch: &Batch, code: i32) -> Option<Copied<'a>> {
+    let most = isize::MAX as usize / size_of::<aclrtMemcpyBatchAttr>();
+    let is_array = |array: *const ()| !array.is_null() && !is_strange(&array);
+    if code != ACL_SUCCESS || !(1..=most).contains(&batch.items) || !is_array(batch.sizes.cast()) {
+        return None;
+    }
+    // An index that the vendor writes amid the sizes makes them others than it has read.
+    let from = batch.sizes as usize;
+    let sizes = from.wrapping_sub(7)..from.saturating_add(8 * batch.items);
+    if batch.fail_index.is_some_and(|index| sizes.contains(&(index as usize))) {
+        return None;
+    }
+    // SAFETY: the vendor has accepted the call, so it has read this array to its end.
+    let sizes = unsafe { slice::from_raw_parts(batch.sizes, batch.items) };
+    let is_nothing = sizes.iter().all(|size| *size == 0);
+    if is_nothing || !addresses(batch).into_iter().all(is_array) || batch.attr_count > most {
+        return Some(Copied { sizes, dsts: &[], srcs: &[], dst_maxs: &[], attrs: &[] });
+    }
+    // SAFETY: as above, since it copies something.
+    unsafe {
+        Some(Copied {
+            sizes,
+            dsts: slice::from_raw_parts(batch.dsts, batch.items),
+            srcs: slice::from_raw_parts(batch.srcs, batch.items),
+            dst_maxs: slice::from_raw_parts(batch.dst_maxs, batch.items),
+            attrs: slice::from_raw_parts(batch.attrs, batch.attr_count),
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::look::{self, Look};
 use crate::record::Frame;
 use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
+use crate::harness::watch::{self, Ticket};
 use crate::{arrays, edge, log, stack, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
@@ -33,6 +34,23 @@ pub struct Judgement {
     refusal: Option<Refusal>,
     frames: Option<[u64; FRAMES]>,
 }
+
+/// A finding for whoever watches the calls of the program.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)] // as in a finding
+pub struct Told {
+    pub rule: u8,
+    pub severity: Severity,
+    pub argument: u8,
+    pub index: Option<u64>,
+    pub values: [u64; 2],
+    pub code: aclError,
+    pub fail_index: Option<u64>,
+}
+
+/// By their numbers.
+const ALL_SEVERITIES: [Severity; 4] =
+    [Severity::Portability, Severity::Perf, Severity::Violation, Severity::Error];
 
 /// What is returned in the vendor's place.
 #[derive(Clone, Copy)]
@@ -75,6 +93,12 @@ pub unsafe fn read() {
     unsafe { *POLICY.0.get() = policy };
 }
 
+/// Whether nothing is to be said of a rule.
+pub fn is_off(rule: &Rule, severity: Severity) -> bool {
+    // SAFETY: written before anybody can be here.
+    unsafe { &*POLICY.0.get() }.action(rule.number.into(), severity) == Action::Off
+}
+
 /// Whether every call must be judged before it is forwarded, and so none may take the short way.
 pub fn is_strict() -> bool {
     IS_STRICT.load(Ordering::Relaxed)
@@ -95,18 +119,18 @@ pub struct Before {
 /// # Safety
 /// The arguments are the caller's: what the vendor would read of its arrays may be read.
 #[inline(always)]
-pub unsafe fn before(function: Function, call: &Call, frame: &Frame) -> Before {
+pub unsafe fn before(function: Function, call: &Call, frame: &Frame, ticket: Ticket) -> Before {
     let is_batch = matches!(call.form, Form::Batch(_));
     if !is_batch && !is_strict() {
         return Before::default();
     }
     // SAFETY: the caller's promise.
-    unsafe { look_closer(function, call, frame) }
+    unsafe { look_closer(function, call, frame, ticket) }
 }
 
 /// Not for the caller's frame, which lies on the stack while the vendor works.
 #[inline(never)]
-unsafe fn look_closer(function: Function, call: &Call, frame: &Frame) -> Before {
+unsafe fn look_closer(function: Function, call: &Call, frame: &Frame, ticket: Ticket) -> Before {
     let world = world::of(call);
     let is_on_stream = call.stream.is_some_and(|stream| !stream.is_null());
     let look = match &call.form {
@@ -126,7 +150,10 @@ unsafe fn look_closer(function: Function, call: &Call, frame: &Frame) -> Before 
         judge(&Subject { arrays, ..subject })
     });
     let judgement = judgement.flatten();
-    judgement.inspect(|judgement| frame.tell(judgement));
+    judgement.inspect(|judgement| {
+        frame.tell(judgement);
+        watch::found(ticket, judgement);
+    });
     Before { look, is_wrong: judgement.is_some(), refusal: judgement.and_then(|judgement| judgement.refusal) }
 }
 
@@ -269,6 +296,26 @@ impl Judgement {
         self.findings.iter().flatten()
     }
 
+    /// All of it for whoever watches; of findings that found no room here the rule.
+    pub fn all(&self) -> impl Iterator<Item = Told> {
+        let is_told = |rule: &&&Rule| self.told().any(|finding| finding.rule == rule.number);
+        let rest = RULES.iter().filter(|rule| self.bits >> rule.number & 1 == 1).filter(move |rule| !is_told(rule));
+        let full = self.told().filter_map(|finding| {
+            let Finding { rule, argument, index, values, code, fail_index, .. } = *finding;
+            let severity = ALL_SEVERITIES.get(usize::from(finding.severity))?;
+            Some(Told { rule, severity: *severity, argument, index, values, code, fail_index })
+        });
+        full.chain(rest.map(|rule| Told {
+            rule: rule.number,
+            severity: rule.severity,
+            argument: u8::MAX,
+            index: None,
+            values: [0; 2],
+            code: 0,
+            fail_index: None,
+        }))
+    }
+
     /// Tells it about the call with the number `of`: hands each note to `note`.
     pub fn tell(&self, of: u64, mut note: impl FnMut(Note, &[u64])) {
         for finding in self.told() {
@@ -288,6 +335,11 @@ impl Judgement {
 }
 
 impl Before {
+    /// Whether the call is refused.
+    pub fn is_refusal(&self) -> bool {
+        self.refusal.is_some()
+    }
+
     /// What to return in the vendor's place, if the call is refused; what the vendor would have written to `failIndex`
     /// stands there then. A rule that is to end the program does so here.
     ///

@@ -16,6 +16,7 @@
 use crate::names::COUNT;
 use crate::record::{Frame, Short, Words, stack};
 use crate::target::{self, Gate, Gates, PRIVATE};
+use crate::harness::watch;
 use crate::{check, identity};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
@@ -157,8 +158,10 @@ macro_rules! entries {
                         }
                         // Before anything of the caller's is read: a fault from here on has a name.
                         let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
+                        let mut ticket = watch::begin(Function::$name, caller, stack(), &words, &frame);
                         // SAFETY: the arguments of a call that is about to be forwarded.
-                        let before = unsafe { check::before(Function::$name, &call, &frame) };
+                        let before = unsafe { check::before(Function::$name, &call, &frame, ticket) };
+                        ticket.go();
                         // SAFETY: as above.
                         let code = match unsafe { before.refuse(Function::$name, &call) } {
                             Some(code) => code,
@@ -166,11 +169,15 @@ macro_rules! entries {
                             None => unsafe { real($($arg),*) },
                         };
                         let now = frame.now();
+                        ticket.returned();
                         if code == ACL_SUCCESS && identity::is_wanted() {
                             identity::accepted(&call, caller);
                         }
                         // SAFETY: it has just returned, or was refused in the vendor's place.
-                        unsafe { frame.end_long(now, code, Function::$name, &call, &before) };
+                        unsafe {
+                            frame.end_long(now, code, Function::$name, &call, &before, ticket);
+                            watch::end(ticket, code, &call, &before);
+                        }
                         code
                     }
                 )*

@@ -1,12 +1,27 @@
 //! What C test programs may ask of us: one symbol, a table of functions, and the structures that they fill.
 //!
 //! This file is the C surface and nothing else: `include/aclshim.h` is made from it. What the functions mean to whoever
-//! calls them is said there once, at the inline function in front of each member (`cbindgen.toml`).
+//! calls them is said there once, at the inline function in front of each member (`cbindgen.toml`). Behind the surface:
+//! - [`door`] takes the arguments of C in and hands answers out: the caller's memory is touched there only, and while
+//!   nobody waits for us;
+//! - [`desk`] holds everything else, behind one lock, in a heap of its own, with signals held back;
+//! - [`watch`] is what a call meets on the long way while a scope is open;
+//! - [`state`] knows the open scopes and the [`entry`] of each call that one of them sees;
+//! - [`expect`] judges, [`tell`] makes the words, [`results`] the lines for machines.
 #![allow(non_camel_case_types, dead_code)] // as C spells them; C uses them all
 
 use core::ffi::{c_char, c_int, c_void};
 
+mod desk;
 mod door;
+mod entry;
+mod exit;
+mod expect;
+mod names;
+mod results;
+mod state;
+mod tell;
+pub mod watch;
 
 /// A scope: more than 0. 0 where no shim is loaded; an `aclshim_error` if less.
 pub type aclshim_scope = i64;

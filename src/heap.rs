@@ -1,11 +1,14 @@
-//! A heap for our own thread: the host's is not ours to use.
+//! Heaps of our own: the host's is not ours to use.
 //!
-//! Host threads never allocate here. The drain does, and if it used the host's allocator a fork, a
+//! Host threads never allocate on the path of a call. The drain does, and if it used the host's allocator a fork, a
 //! raw clone above all, could catch it with that allocator's lock in hand, and the child would hang.
 //! (What libc allocates for itself, to read a directory, still comes from there.)
 //! So everything that Rust allocates on that thread comes from pages of its own: lists of free blocks by
 //! powers of two. One thread uses it: no lock. A fork child's drain goes on with the copy it inherits, which
 //! is whole at every instant: each change becomes visible with one store.
+//!
+//! The harness has another one, used by whoever sits at its desk ([`crate::harness`]): in a signal handler, or for a
+//! thread that another one with the allocator's lock waits for, the host's would hang. A fork child gets a new one.
 
 use crate::thread;
 use core::alloc::{GlobalAlloc, Layout};
@@ -16,17 +19,31 @@ use std::alloc::System;
 const CLASSES: usize = 20;
 const SMALLEST: usize = 16;
 const LARGEST: usize = SMALLEST << (CLASSES - 1);
-/// Address space for all of it; what is not touched costs nothing.
+/// Address space for all of the drain's; what is not touched costs nothing.
 const RESERVED: usize = 32 << 20;
+/// Address space for all of the harness's, and the least of it that will do where that is limited.
+const RESERVED_FOR_HARNESS: [usize; 2] = [1 << 30, 16 << 20];
 
 /// The heap, made for the first drain.
 static HEAP: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
+/// The harness's in this process.
+static HARNESS: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
 
 /// A heap, at the beginning of its own pages.
 pub struct Heap {
     free: [*mut Free; CLASSES],
     next: usize,
     end: usize,
+    whose: Whose,
+    /// Bytes in the lists.
+    listed: usize,
+}
+
+/// Who uses a heap: what to do when it is used up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Drain,
+    Harness,
 }
 
 struct Free {
@@ -40,18 +57,38 @@ impl Heap {
         if !known.is_null() {
             return Some(known);
         }
+        let heap = Self::make(RESERVED, Whose::Drain)?;
+        HEAP.store(heap, Ordering::Release);
+        Some(heap)
+    }
+
+    /// A new heap for the harness of this process; what the one before holds stays as it is.
+    pub fn for_harness() -> Option<*mut Heap> {
+        let [most, least] = RESERVED_FOR_HARNESS;
+        let sizes = core::iter::successors(Some(most), |size| Some(size / 4)).take_while(|&size| size >= least);
+        let heap = { sizes }.find_map(|size| Self::make(size, Whose::Harness))?;
+        HARNESS.store(heap, Ordering::Release);
+        Some(heap)
+    }
+
+    /// How many bytes are free.
+    pub fn spare(&self) -> usize {
+        self.end - self.next + self.listed
+    }
+
+    fn make(reserved: usize, whose: Whose) -> Option<*mut Heap> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping, checked.
         unsafe {
-            let at = libc::mmap(ptr::null_mut(), RESERVED, protection, flags, -1, 0);
+            let at = libc::mmap(ptr::null_mut(), reserved, protection, flags, -1, 0);
             if at == libc::MAP_FAILED {
                 return None;
             }
             let heap = at.cast::<Heap>();
             let begin = at as usize + size_of::<Heap>().next_multiple_of(SMALLEST);
-            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, end: at as usize + RESERVED });
-            HEAP.store(heap, Ordering::Release);
+            let end = at as usize + reserved;
+            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, end, whose, listed: 0 });
             Some(heap)
         }
     }
@@ -72,6 +109,7 @@ impl Heap {
                 if !first.is_null() {
                     // SAFETY: a free block of ours.
                     self.free[class] = unsafe { (*first).next };
+                    self.listed = self.listed.saturating_sub(SMALLEST << class);
                     return first.cast();
                 }
                 SMALLEST << class
@@ -85,8 +123,11 @@ impl Heap {
                 self.next = after;
                 at as *mut u8
             }
-            // Rust would end the process.
-            None => crate::drain::give_up("it needs too much memory"),
+            // Without memory Rust would end the process.
+            None if self.whose == Whose::Drain => crate::drain::give_up("it needs too much memory"),
+            // SAFETY: the caller's promise, passed on unchanged. The harness looks how much is left before it takes
+            // much: this is for what it did not think of.
+            None => unsafe { System.alloc(*layout) },
         }
     }
 
@@ -98,12 +139,13 @@ impl Heap {
             unsafe { free.write(Free { next: self.free[class] }) };
             fence(Ordering::Release); // a fork must not see the list without the link
             self.free[class] = free;
+            self.listed += SMALLEST << class;
         }
     }
 
     fn holds(&self, block: *mut u8) -> bool {
         let begin = ptr::from_ref(self) as usize;
-        (begin..begin + RESERVED).contains(&(block as usize))
+        (begin..self.end).contains(&(block as usize))
     }
 }
 
@@ -112,7 +154,8 @@ struct Ours;
 #[global_allocator]
 static ALLOCATOR: Ours = Ours;
 
-// SAFETY: a thread's heap is used by that thread alone; blocks come from its own pages or from the system.
+// SAFETY: a thread's heap is used by that thread alone while it is that thread's; blocks come from its own pages or from
+// the system.
 unsafe impl GlobalAlloc for Ours {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: NULL, or this thread's heap; else the caller's promise, passed on unchanged.
@@ -128,14 +171,12 @@ unsafe impl GlobalAlloc for Ours {
         let mine = thread::current().heap.get();
         // SAFETY: NULL, or a heap that is never unmapped; else the caller's promise, passed on unchanged.
         unsafe {
-            match HEAP.load(Ordering::Acquire).as_mut() {
-                Some(heap) if heap.holds(block) => {
-                    // Another thread must not touch the lists; nobody misses the block.
-                    if !mine.is_null() {
-                        heap.give(block, &layout);
-                    }
-                }
-                _ => System.dealloc(block, layout),
+            let heaps = [&HEAP, &HARNESS].map(|heap| heap.load(Ordering::Acquire));
+            match heaps.into_iter().find(|heap| heap.as_ref().is_some_and(|heap| heap.holds(block))) {
+                // Another thread must not touch the lists; nobody misses the block.
+                Some(heap) if heap == mine => (*heap).give(block, &layout),
+                Some(_) => {}
+                None => System.dealloc(block, layout),
             }
         }
     }

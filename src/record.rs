@@ -11,6 +11,7 @@
 
 use crate::boot::{Standing, standing};
 use crate::check::{self, Before, Judgement};
+use crate::harness::watch::{self, Ticket};
 use crate::settings::settings;
 use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
@@ -199,6 +200,20 @@ impl Frame {
         judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });
     }
 
+    /// Whether the call was made inside another one.
+    pub fn is_nested(&self) -> bool {
+        self.head.is_nested()
+    }
+
+    /// Notes the scope that a call lies in which began as [`long`](Self::long).
+    pub fn note_scope(&self, scope: u32) {
+        if let Some((place, number)) = self.shown() {
+            // SAFETY: the place is open, and the record has two slots at least.
+            let more = unsafe { place.slot(number + 1) };
+            more.set(3, more.0[3].load(Ordering::Relaxed) | Extent::new(0, 0, scope).0);
+        }
+    }
+
     /// The time, for the end of a call that began as [`long`](Self::long).
     pub fn now(&self) -> u64 {
         // SAFETY: NULL, or pages that are never unmapped.
@@ -210,13 +225,19 @@ impl Frame {
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.
     #[inline(never)]
-    pub unsafe fn end_long(self, now: u64, code: i32, function: Function, call: &Call, before: &Before) {
-        if let (Form::Batch(of), Some((place, number))) = (&call.form, self.shown()) {
-            // SAFETY: the caller's promise; the call was recorded as a batch.
-            unsafe { batch::complete(place, number, of, code, before.look) };
+    pub unsafe fn end_long(self, now: u64, code: i32, function: Function, call: &Call, before: &Before, ticket: Ticket) {
+        if let Form::Batch(of) = &call.form {
+            let shown = self.shown();
+            if let Some((place, number)) = shown {
+                // SAFETY: the caller's promise; the call was recorded as a batch.
+                unsafe { batch::complete(place, number, of, code, before.look) };
+            }
             // SAFETY: the caller's promise.
-            if let Some(judgement) = unsafe { check::after(function, call, before, code) } {
+            if (shown.is_some() || ticket.is_some())
+                && let Some(judgement) = unsafe { check::after(function, call, before, code) }
+            {
                 self.tell(&judgement);
+                watch::found(ticket, &judgement);
             }
         }
         self.end_at(code, |_| (now, 1));

@@ -31,12 +31,36 @@ pub struct Gate {
     via: AtomicPtr<()>,
     /// The real function, or 0.
     target: AtomicUsize,
-    /// Not 0 while a call must not take the short way: the target is not known, the clock is a slow one, or
-    /// every call is judged first.
+    /// Not 0 while a call must not take the short way. [`CLOSED`]: the target is not known, the clock is a slow one, or
+    /// every call is judged first. The other bits are [`Reason`]s.
     detour: AtomicUsize,
     /// Where a thread's block lies, from its thread pointer: here, because the loader's own place for it would be
     /// one more cache line.
     thread: AtomicIsize,
+}
+
+/// The bit of a gate that is not open by itself.
+const CLOSED: usize = 1;
+
+/// Why every call takes the long way for a while, a bit each.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+pub enum Reason {
+    /// Injections are set.
+    Injection = 2,
+    /// A scope of a test is open.
+    Scope = 4,
+}
+
+/// From now on every call takes the long way; those under way are not changed. Neither counted nor locked: whoever has
+/// a reason says so once, and may say so again.
+pub fn detour_all(reason: Reason) {
+    GATES.as_flattened().iter().for_each(|gate| _ = gate.detour.fetch_or(reason as usize, Ordering::AcqRel));
+}
+
+/// There is no such reason any more; others may be left.
+pub fn release(reason: Reason) {
+    GATES.as_flattened().iter().for_each(|gate| _ = gate.detour.fetch_and(!(reason as usize), Ordering::AcqRel));
 }
 
 /// The gates of one function: that of its export and those of its private entries.
@@ -48,7 +72,7 @@ impl Gate {
         Self {
             via: AtomicPtr::new(watched.cast_mut()),
             target: AtomicUsize::new(0),
-            detour: AtomicUsize::new(1),
+            detour: AtomicUsize::new(CLOSED),
             thread: AtomicIsize::new(0),
         }
     }
@@ -89,7 +113,7 @@ impl Gate {
             Standing::Off | Standing::Passive => self.via.store(target as *mut (), Ordering::Release),
             _ if clock::choose() == Clock::Counter && !check::is_strict() => {
                 self.thread.store(thread::offset(), Ordering::Relaxed);
-                self.detour.store(0, Ordering::Release);
+                self.detour.fetch_and(!CLOSED, Ordering::AcqRel);
             }
             _ => {}
         }

@@ -13,10 +13,12 @@ use core::cell::Cell;
 pub struct Thread {
     /// Where this thread records; NULL before its first copy.
     pub place: Cell<*const Place>,
-    /// The heap of a thread of ours; NULL on a host's.
+    /// The heap of a thread of ours, or the harness's while a host's thread sits at its desk; else NULL.
     pub heap: Cell<*mut crate::heap::Heap>,
     /// What the host holds back while [`crate::edge::undisturbed`] runs.
     pub held_back: Cell<*const libc::sigset_t>,
+    /// The thread's number in the harness, which no other thread of the process ever gets; 0 if it has none yet.
+    pub number: Cell<u64>,
     /// So many calls are not recorded before the next attempt to get a ring.
     pub patience: Cell<u32>,
     /// How many calls that were, and will be doubled.

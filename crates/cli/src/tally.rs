@@ -3,7 +3,8 @@
 //! A trace may hold hundreds of millions of calls: nearly all of them take the way of [`Watch::plain`].
 
 use crate::stat::has_stream;
-use aclshim_collect::seen::{Direction, Plain, Seen, Watch};
+use aclshim_collect::seen::{Plain, Seen, Watch};
+use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::clock::Calibration;
 use std::collections::BTreeMap;

@@ -1,9 +1,10 @@
 //! What records add up to: calls, bytes, errors and durations by function.
 
-use crate::seen::{self, Direction};
+use crate::seen;
 use aclshim_facts::Function;
 use aclshim_facts::abi;
 use aclshim_facts::call::Amount;
+use aclshim_facts::direction::Direction;
 use aclshim_trace::clock::Calibration;
 use aclshim_trace::record::{Call, End, Entry};
 use aclshim_trace::slot::{Head, Layout, State, Words};
@@ -169,7 +170,7 @@ fn kind_of_slot(head: Head) -> usize {
 
 /// The kind of a call.
 fn kind_of(function: Option<Function>, call: &Call) -> usize {
-    let kind = function.and_then(|function| seen::kind(&function.call(&call.arguments).form));
+    let kind = function.and_then(|function| function.call(&call.arguments).kind());
     match kind {
         Some(kind) => usize::try_from(kind.0).map_or(OTHER_KIND, |kind| kind.min(OTHER_KIND)),
         None => NO_KIND + seen::direction(None, call) as usize,

@@ -4,7 +4,8 @@ use crate::account;
 use crate::modules::{Modules, Site};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclrtMemcpyKind;
-use aclshim_facts::call::{self, Form};
+use aclshim_facts::call;
+use aclshim_facts::direction::Direction;
 use aclshim_trace::clock::Calibration;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{Call, REFUSED, one_slot};
@@ -75,7 +76,7 @@ impl<'a> Seen<'a> {
 
     /// The kind of copy that was asked for; a fill or a batch has none.
     pub fn kind(&self) -> Option<aclrtMemcpyKind> {
-        kind(&self.decoded().form)
+        self.decoded().kind()
     }
 
     /// Which way the bytes went, as far as the arguments tell.
@@ -103,81 +104,11 @@ impl<'a> Seen<'a> {
 pub(crate) fn direction(kind: Option<aclrtMemcpyKind>, call: &Call) -> Direction {
     match kind {
         Some(kind) => Direction::of_kind(kind.0),
-        None => call.batch.as_ref().and_then(|batch| batch.direction).map_or(Direction::Unknown, of_places),
-    }
-}
-
-/// The kind of copy that a call asks for; a fill or a batch has none.
-pub fn kind(form: &Form) -> Option<aclrtMemcpyKind> {
-    match *form {
-        Form::Linear { kind, .. }
-        | Form::Pitched { kind, .. }
-        | Form::Indirect { kind, .. }
-        | Form::Described { kind, .. }
-        | Form::FromSymbol { kind, .. }
-        | Form::ToSymbol { kind, .. }
-        | Form::DescSize { kind, .. }
-        | Form::SetDesc { kind, .. } => Some(kind),
-        Form::Batch(_) | Form::Fill { .. } | Form::FillWords { .. } => None,
-    }
-}
-
-/// Which way bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
-    /// From the host to a device.
-    HostToDevice,
-    /// From a device to the host.
-    DeviceToHost,
-    /// Within a device or from one to another.
-    DeviceToDevice,
-    /// Within the host.
-    HostToHost,
-    /// The arguments do not tell: a fill, the kind DEFAULT, a batch that goes both ways.
-    Unknown,
-}
-
-impl Direction {
-    /// All of them.
-    pub const ALL: [Direction; 5] =
-        [Self::HostToDevice, Self::DeviceToHost, Self::DeviceToDevice, Self::HostToHost, Self::Unknown];
-
-    /// As others read it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::HostToDevice => "host to device",
-            Self::DeviceToHost => "device to host",
-            Self::DeviceToDevice => "device to device",
-            Self::HostToHost => "host to host",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// By the number of a kind of copy.
-    pub fn of_kind(kind: i32) -> Self {
-        match kind {
-            0 => Self::HostToHost,
-            1 | 5 => Self::HostToDevice,
-            2 => Self::DeviceToHost,
-            3 | 6 | 7 => Self::DeviceToDevice,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-/// By the types of the places that a batch goes to and comes from. Managed memory may be anywhere.
-fn of_places((dst, src): (u8, u8)) -> Direction {
-    let is_device = |place: u8| match place {
-        0 | 2 | 4 => Some(false),
-        1 => Some(true),
-        _ => None,
-    };
-    match (is_device(dst), is_device(src)) {
-        (Some(true), Some(true)) => Direction::DeviceToDevice,
-        (Some(true), Some(false)) => Direction::HostToDevice,
-        (Some(false), Some(true)) => Direction::DeviceToHost,
-        (Some(false), Some(false)) => Direction::HostToHost,
-        _ => Direction::Unknown,
+        None => call
+            .batch
+            .as_ref()
+            .and_then(|batch| batch.direction)
+            .map_or(Direction::Unknown, |(dst, src)| Direction::of_places(dst.into(), src.into())),
     }
 }
 

@@ -29,6 +29,23 @@ pub const KINDS: [&str; 8] = [
     "INTER_DEVICE_TO_DEVICE",
 ];
 
+/// `ACL_MEMCPY_HOST_TO_HOST`
+pub const HOST_TO_HOST: i32 = 0;
+/// `ACL_MEMCPY_HOST_TO_DEVICE`
+pub const HOST_TO_DEVICE: i32 = 1;
+/// `ACL_MEMCPY_DEVICE_TO_HOST`
+pub const DEVICE_TO_HOST: i32 = 2;
+/// `ACL_MEMCPY_DEVICE_TO_DEVICE`
+pub const DEVICE_TO_DEVICE: i32 = 3;
+/// `ACL_MEMCPY_DEFAULT`
+pub const DEFAULT: i32 = 4;
+/// `ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE`
+pub const HOST_TO_BUF_TO_DEVICE: i32 = 5;
+/// `ACL_MEMCPY_INNER_DEVICE_TO_DEVICE`
+pub const INNER_DEVICE_TO_DEVICE: i32 = 6;
+/// `ACL_MEMCPY_INTER_DEVICE_TO_DEVICE`
+pub const INTER_DEVICE_TO_DEVICE: i32 = 7;
+
 impl aclrtMemcpyKind {
     /// Its name, if it is one that the vendor knows.
     pub fn name(self) -> Option<&'static str> {

@@ -96,6 +96,15 @@ pub struct Batch {
     pub fail_index: Option<*mut usize>,
 }
 
+/// Where one run of bytes goes, and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The destination.
+    pub dst: *const c_void,
+    /// The source.
+    pub src: *const c_void,
+}
+
 /// How many bytes a call moves or sets once it has been accepted.
 #[allow(missing_docs)] // a place and a length
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +128,35 @@ impl Call {
         match self.form {
             Form::Batch(batch) => form(Form::Batch(Batch { fail_index: Some(fail_index), ..batch })),
             _ => self,
+        }
+    }
+
+    /// The kind of copy that it asks for; a fill or a batch has none.
+    pub fn kind(&self) -> Option<aclrtMemcpyKind> {
+        match self.form {
+            Form::Linear { kind, .. }
+            | Form::Pitched { kind, .. }
+            | Form::Indirect { kind, .. }
+            | Form::Described { kind, .. }
+            | Form::FromSymbol { kind, .. }
+            | Form::ToSymbol { kind, .. }
+            | Form::DescSize { kind, .. }
+            | Form::SetDesc { kind, .. } => Some(kind),
+            Form::Batch(_) | Form::Fill { .. } | Form::FillWords { .. } => None,
+        }
+    }
+
+    /// Where it goes and where it comes from, as far as that is not left to arrays, descriptors or device memory; NULL
+    /// where there is none.
+    pub fn ends(&self) -> Option<Ends> {
+        let ends = |dst, src| Some(Ends { dst, src });
+        match self.form {
+            Form::Linear { dst, src, .. } | Form::Pitched { dst, src, .. } => ends(dst.cast_const(), src),
+            Form::FromSymbol { dst, symbol, .. } => ends(dst.cast_const(), symbol),
+            Form::ToSymbol { symbol, src, .. } => ends(symbol, src),
+            Form::SetDesc { dst, src, .. } => ends(dst.cast_const(), src.cast_const()),
+            Form::Fill { dst, .. } | Form::FillWords { dst, .. } => ends(dst.cast_const(), core::ptr::null()),
+            Form::Batch(_) | Form::Indirect { .. } | Form::Described { .. } | Form::DescSize { .. } => None,
         }
     }
 

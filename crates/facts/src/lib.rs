@@ -8,6 +8,7 @@ pub mod abi;
 pub mod call;
 pub mod case;
 pub mod code;
+pub mod direction;
 pub mod documents;
 pub mod functions;
 pub mod message;
@@ -17,7 +18,9 @@ pub mod rule;
 pub mod rulebook;
 pub mod rules;
 pub mod seeds;
+pub mod selector;
 pub mod settings;
 pub mod world;
+pub mod written;
 
 pub use functions::{FUNCTIONS, Function};

@@ -159,7 +159,7 @@ fn entry(subject: &Subject, name: &str, index: usize) -> Option<String> {
 }
 
 /// A location as people say it. The id of a host location means nothing, and may be anything.
-fn location(location: crate::abi::aclrtMemLocation) -> String {
+pub fn location(location: crate::abi::aclrtMemLocation) -> String {
     match location.type_ {
         0 => "HOST".into(),
         1 => format!("DEVICE {}", location.id),

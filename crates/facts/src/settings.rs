@@ -3,6 +3,7 @@
 
 pub mod file;
 
+use crate::written;
 use core::fmt;
 
 /// What every variable begins with.
@@ -75,11 +76,7 @@ impl Setting {
             Some(unit) => (given.split_last()?.1, 10 * (unit as u32 + 1)),
             None => (given, 0),
         };
-        let number = digits.iter().try_fold(None, |sum: Option<u64>, digit| {
-            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-            Some(Some(sum.unwrap_or(0).checked_mul(10)?.checked_add(digit)?))
-        })??;
-        number.checked_mul(1 << shift).filter(|number| (least..=most).contains(number))
+        written::number(digits)?.checked_mul(1 << shift).filter(|number| (least..=most).contains(number))
     }
 
     /// What holds when a number is not set.

@@ -5,9 +5,9 @@
 
 use aclshim_collect::account::Sums;
 use aclshim_collect::outside::Drained;
-use aclshim_collect::seen::Direction;
 use aclshim_facts::Function;
 use aclshim_facts::abi;
+use aclshim_facts::direction::Direction;
 use aclshim_facts::rule::{Rule, Severity};
 use aclshim_trace::layout::{PREFIX, SUFFIX};
 use serde::{Deserialize, Serialize};

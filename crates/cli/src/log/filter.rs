@@ -2,9 +2,8 @@
 
 use crate::time;
 use aclshim_collect::seen::Seen;
-use aclshim_facts::abi::KINDS;
 use aclshim_facts::rules::RULES;
-use aclshim_facts::{FUNCTIONS, code};
+use aclshim_facts::{FUNCTIONS, written};
 use anyhow::{Result, ensure};
 
 /// What is asked for; a call is shown if all of it holds.
@@ -60,7 +59,7 @@ impl Filter {
     /// Looks whether the functions and rules exist.
     pub fn check(mut self) -> Result<Self> {
         for pattern in &self.function {
-            let is_known = FUNCTIONS.iter().any(|row| is_like(pattern, row.name));
+            let is_known = FUNCTIONS.iter().any(|row| written::is_like(pattern.as_bytes(), row.name.as_bytes()));
             ensure!(is_known, "{pattern}: no such function; docs/functions.md lists them, and `*` stands for anything");
         }
         for name in &self.rule {
@@ -82,7 +81,8 @@ impl Filter {
             None => least.is_none() && most.is_none(),
         };
         let name = seen.function.row().name;
-        (self.function.is_empty() || self.function.iter().any(|pattern| is_like(pattern, name)))
+        (self.function.is_empty()
+            || self.function.iter().any(|pattern| written::is_like(pattern.as_bytes(), name.as_bytes())))
             && (self.kind.is_empty() || seen.kind().is_some_and(|kind| self.kind.contains(&kind.0)))
             && is_within(Some(seen.bytes()), self.larger, self.smaller)
             && is_within(seen.duration_ns(), self.longer, self.shorter)
@@ -96,81 +96,31 @@ impl Filter {
     }
 }
 
-/// Whether a name is as a pattern says, in which `*` stands for anything.
-fn is_like(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((head, rest)) => name
-            .strip_prefix(head)
-            .is_some_and(|name| (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| is_like(rest, name)))),
-    }
+/// A value that people write, or what it should have been.
+fn read<T>(text: &str, how: fn(&[u8]) -> Option<T>, or: &str) -> Result<T, String> {
+    how(text.as_bytes()).ok_or_else(|| or.to_owned())
 }
 
 fn kind(text: &str) -> Result<i32, String> {
-    let name = text.to_ascii_uppercase();
-    let name = name.strip_prefix("ACL_MEMCPY_").unwrap_or(&name);
-    let known = KINDS.iter().position(|kind| *kind == name).map(|kind| kind as i32);
-    known.or_else(|| text.parse().ok()).ok_or_else(|| format!("one of {}, or a number", KINDS.join(", ")))
+    read(text, written::kind, written::KIND)
 }
 
 fn code(text: &str) -> Result<i32, String> {
-    let named = code::all().find(|(_, name, _)| name.eq_ignore_ascii_case(text)).map(|(code, ..)| code);
-    named.or_else(|| text.parse().ok()).ok_or_else(|| "a code, as in 107000 or ACL_ERROR_RT_PARAM_INVALID".to_owned())
-}
-
-/// A number and a unit.
-fn with_unit(text: &str, units: &[(&str, u64)], or: &str) -> Result<u64, String> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor);
-    let value = number.parse::<u64>().ok().zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
-    value.ok_or_else(|| or.to_owned())
+    read(text, written::code, written::CODE)
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    with_unit(text, &[("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)], "bytes, as in 4096, 64K, 1M or 2G")
+    read(text, written::size, written::SIZE)
 }
 
 fn span(text: &str) -> Result<u64, String> {
-    let units = [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    with_unit(text, &units, "a time, as in 500ns, 20us, 3ms or 1s")
+    read(text, written::span, written::SPAN)
 }
 
 fn address(text: &str) -> Result<u64, String> {
-    let number = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
-    number.ok_or_else(|| "an address, as in 0x7f001000".to_owned())
+    read(text, written::address, written::ADDRESS)
 }
 
 fn moment(text: &str) -> Result<u64, String> {
     time::parse(text).ok_or_else(|| "a moment in UTC, as in 2026-11-16T15:04:05, or nanoseconds since 1970".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_stand_for_names() {
-        for (pattern, is) in [
-            ("aclrtMemcpy", false),
-            ("aclrtMemcpy*", true),
-            ("*Async", true),
-            ("*c*py*c", true),
-            ("*", true),
-            ("*Sync", false),
-        ] {
-            assert_eq!(is_like(pattern, "aclrtMemcpyAsync"), is, "{pattern}");
-        }
-    }
-
-    #[test]
-    fn sizes_spans_and_kinds_are_read() {
-        assert_eq!([size("7"), size("64k"), size("2G")], [Ok(7), Ok(65_536), Ok(2 << 30)]);
-        assert_eq!([span("5ns"), span("20us"), span("1s")], [Ok(5), Ok(20_000), Ok(1_000_000_000)]);
-        assert_eq!([kind("host_to_device"), kind("ACL_MEMCPY_DEFAULT"), kind("9")], [Ok(1), Ok(4), Ok(9)]);
-        for bad in [size("x"), size("99999999999G"), span("5"), address("0xg"), moment("now")] {
-            bad.unwrap_err();
-        }
-        kind("sideways").unwrap_err();
-    }
 }

@@ -1,8 +1,9 @@
 //! A recorded call as the page needs it, whatever its function.
 
-use aclshim_collect::seen::{self, Seen};
+use aclshim_collect::seen::Seen;
 use aclshim_facts::Function;
 use aclshim_facts::call::Form;
+use aclshim_facts::direction;
 use aclshim_trace::record::INJECTED;
 
 /// Where the bytes of a call go.
@@ -42,11 +43,11 @@ impl Direction {
 
     fn of(seen: &Seen) -> Self {
         match seen.direction() {
-            seen::Direction::HostToDevice => Self::HostToDevice,
-            seen::Direction::DeviceToHost => Self::DeviceToHost,
-            seen::Direction::DeviceToDevice => Self::DeviceToDevice,
-            seen::Direction::HostToHost => Self::HostToHost,
-            seen::Direction::Unknown => match seen.decoded().form {
+            direction::Direction::HostToDevice => Self::HostToDevice,
+            direction::Direction::DeviceToHost => Self::DeviceToHost,
+            direction::Direction::DeviceToDevice => Self::DeviceToDevice,
+            direction::Direction::HostToHost => Self::HostToHost,
+            direction::Direction::Unknown => match seen.decoded().form {
                 Form::Fill { .. } | Form::FillWords { .. } => Self::Set,
                 _ => Self::Other,
             },

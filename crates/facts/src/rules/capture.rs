@@ -1,6 +1,6 @@
 //! Rules of captures, and of copies that block because their memory is pageable.
 
-use super::direction::Direction;
+use super::direction::Outcome;
 use super::role::Role;
 use super::stream::first_pointer;
 use crate::call::Form;
@@ -140,10 +140,10 @@ fn capture_blocks(s: &Subject) -> Verdict {
 impl Subject<'_> {
     /// Whether a call on a stream copies pageable memory, which the runtime does at once.
     pub fn is_pageable(&self) -> Option<bool> {
-        match self.direction() {
-            Direction::Unknown => None,
-            Direction::Misfit => Some(false),
-            Direction::Settled { is_pageable, .. } => Some(is_pageable),
+        match self.outcome() {
+            Outcome::Unknown => None,
+            Outcome::Misfit => Some(false),
+            Outcome::Settled { is_pageable, .. } => Some(is_pageable),
         }
     }
 }

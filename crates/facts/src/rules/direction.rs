@@ -1,28 +1,17 @@
 //! The direction of a copy: what the caller says, and what the runtime makes of it when it knows the addresses.
 
+pub use crate::abi::{
+    DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_BUF_TO_DEVICE, HOST_TO_DEVICE, HOST_TO_HOST,
+    INNER_DEVICE_TO_DEVICE,
+};
 use crate::call::Form;
 use crate::functions::Function::aclrtMemcpy2d;
 use crate::rule::Subject;
 use crate::world::{self, Place};
 
-/// `ACL_MEMCPY_HOST_TO_HOST`
-pub const HOST_TO_HOST: i32 = 0;
-/// `ACL_MEMCPY_HOST_TO_DEVICE`
-pub const HOST_TO_DEVICE: i32 = 1;
-/// `ACL_MEMCPY_DEVICE_TO_HOST`
-pub const DEVICE_TO_HOST: i32 = 2;
-/// `ACL_MEMCPY_DEVICE_TO_DEVICE`
-pub const DEVICE_TO_DEVICE: i32 = 3;
-/// `ACL_MEMCPY_DEFAULT`
-pub const DEFAULT: i32 = 4;
-/// `ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE`
-pub const HOST_TO_BUF_TO_DEVICE: i32 = 5;
-/// `ACL_MEMCPY_INNER_DEVICE_TO_DEVICE`
-pub const INNER_DEVICE_TO_DEVICE: i32 = 6;
-
 /// What becomes of the kind that the caller names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum Outcome {
     /// Too little is known.
     Unknown,
     /// It does not fit the places: 107000.
@@ -39,19 +28,9 @@ pub enum Direction {
 }
 
 impl Subject<'_> {
-    /// The kind that the caller names; the symbol functions have one each.
+    /// The kind that the caller names; a fill or a batch has none.
     pub fn kind(&self) -> Option<i32> {
-        match self.call.form {
-            Form::Linear { kind, .. }
-            | Form::Pitched { kind, .. }
-            | Form::Indirect { kind, .. }
-            | Form::Described { kind, .. }
-            | Form::FromSymbol { kind, .. }
-            | Form::ToSymbol { kind, .. }
-            | Form::DescSize { kind, .. }
-            | Form::SetDesc { kind, .. } => Some(kind.0),
-            Form::Batch(_) | Form::Fill { .. } | Form::FillWords { .. } => None,
-        }
+        self.call.kind().map(|kind| kind.0)
     }
 
     /// Whether the runtime asks the driver where the pointers of a copy with a kind point.
@@ -70,21 +49,21 @@ impl Subject<'_> {
 
     /// What becomes of the kind of a copy that the runtime looks at the places of: those on a stream, and
     /// `aclrtMemcpy2d`.
-    pub fn direction(&self) -> Direction {
+    pub fn outcome(&self) -> Outcome {
         let kind = match self.call.form {
             Form::Linear { kind, .. } | Form::Pitched { kind, .. } => kind.0,
             Form::FromSymbol { .. } => DEVICE_TO_HOST,
             Form::ToSymbol { .. } => HOST_TO_DEVICE,
-            _ => return Direction::Unknown,
+            _ => return Outcome::Unknown,
         };
-        let (Some(src), Some(dst)) = (self.src(), self.dst()) else { return Direction::Unknown };
+        let (Some(src), Some(dst)) = (self.src(), self.dst()) else { return Outcome::Unknown };
         let (src, dst) = (src.region.place, dst.region.place);
         if kind == HOST_TO_BUF_TO_DEVICE {
-            return Direction::Settled { kind, is_replaced: false, is_pageable: false };
+            return Outcome::Settled { kind, is_replaced: false, is_pageable: false };
         }
         match self.looks_at_places() {
-            None => return Direction::Unknown,
-            Some(false) => return Direction::Settled { kind, is_replaced: false, is_pageable: false },
+            None => return Outcome::Unknown,
+            Some(false) => return Outcome::Settled { kind, is_replaced: false, is_pageable: false },
             Some(true) => {}
         }
         let settled = match self.world.form {
@@ -94,9 +73,9 @@ impl Subject<'_> {
             _ => Revised::Unknown,
         };
         match settled {
-            Revised::Unknown => Direction::Unknown,
-            Revised::Misfit => Direction::Misfit,
-            Revised::To(new) => Direction::Settled {
+            Revised::Unknown => Outcome::Unknown,
+            Revised::Misfit => Outcome::Misfit,
+            Revised::To(new) => Outcome::Settled {
                 kind: new,
                 is_replaced: new != kind && kind != DEFAULT,
                 is_pageable: new != HOST_TO_HOST

@@ -1,7 +1,7 @@
 //! Rules of the kind: which values there are, which a function takes, and which fit the places.
 
 use super::direction::{
-    DEFAULT, DEVICE_TO_HOST, Direction, HOST_TO_BUF_TO_DEVICE, HOST_TO_DEVICE, HOST_TO_HOST, INNER_DEVICE_TO_DEVICE,
+    DEFAULT, DEVICE_TO_HOST, HOST_TO_BUF_TO_DEVICE, HOST_TO_DEVICE, HOST_TO_HOST, INNER_DEVICE_TO_DEVICE, Outcome,
 };
 use super::group::LINEAR_ASYNC;
 use super::role::Role;
@@ -172,10 +172,10 @@ pub static KIND_PLACE: Rule = Rule {
 };
 
 fn kind_place(s: &Subject) -> Verdict {
-    match s.direction() {
-        Direction::Unknown => Verdict::Unknown,
-        Direction::Misfit => Verdict::Broken(s.refusal(Role::Kind, ACL_ERROR_RT_PARAM_INVALID)),
-        Direction::Settled { is_replaced, .. } => {
+    match s.outcome() {
+        Outcome::Unknown => Verdict::Unknown,
+        Outcome::Misfit => Verdict::Broken(s.refusal(Role::Kind, ACL_ERROR_RT_PARAM_INVALID)),
+        Outcome::Settled { is_replaced, .. } => {
             Verdict::broken_if(is_replaced, s.finding(Role::Kind, Severity::Portability))
         }
     }
@@ -274,10 +274,10 @@ fn async_host_to_host(s: &Subject) -> Verdict {
 
 /// Whether the runtime comes to host to host and refuses it.
 pub fn host_to_host_refused(s: &Subject) -> Verdict {
-    match (s.world.form, s.direction()) {
-        (Some(Form::RootComplex), _) | (_, Direction::Misfit) => Verdict::Holds,
-        (None, _) | (_, Direction::Unknown) => Verdict::Unknown,
-        (_, Direction::Settled { kind, .. }) => {
+    match (s.world.form, s.outcome()) {
+        (Some(Form::RootComplex), _) | (_, Outcome::Misfit) => Verdict::Holds,
+        (None, _) | (_, Outcome::Unknown) => Verdict::Unknown,
+        (_, Outcome::Settled { kind, .. }) => {
             Verdict::broken_if(kind == HOST_TO_HOST, s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT))
         }
     }

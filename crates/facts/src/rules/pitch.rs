@@ -1,6 +1,6 @@
 //! Rules of rows at a distance.
 
-use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, Direction, HOST_TO_DEVICE};
+use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Outcome};
 use super::group::PITCHED;
 use super::role::Role;
 use crate::call;
@@ -172,12 +172,12 @@ pub static PITCH_PLACE: Rule = Rule {
 };
 
 fn pitch_place(s: &Subject) -> Verdict {
-    match s.direction() {
+    match s.outcome() {
         // A kind that rows do not have is KIND-FUNCTION's.
         _ if !s.kind().is_some_and(|kind| (HOST_TO_DEVICE..=DEFAULT).contains(&kind)) => Verdict::Holds,
-        Direction::Unknown => Verdict::Unknown,
-        Direction::Misfit => Verdict::Holds,
-        Direction::Settled { kind, .. } => {
+        Outcome::Unknown => Verdict::Unknown,
+        Outcome::Misfit => Verdict::Holds,
+        Outcome::Settled { kind, .. } => {
             let is_taken = match kind {
                 HOST_TO_DEVICE | DEVICE_TO_HOST => true,
                 DEVICE_TO_DEVICE => s.function == aclrtMemcpy2dAsync,
@@ -214,12 +214,12 @@ pub static PITCH_PRODUCT: Rule = Rule {
 };
 
 fn pitch_product(s: &Subject) -> Verdict {
-    match (s.direction(), s.world.product) {
-        (Direction::Settled { kind: DEVICE_TO_DEVICE, .. }, Some(product)) => {
+    match (s.outcome(), s.world.product) {
+        (Outcome::Settled { kind: DEVICE_TO_DEVICE, .. }, Some(product)) => {
             let finding = s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
             Verdict::broken_if(!product.has_rows_on_device, finding)
         }
-        (Direction::Settled { kind: DEVICE_TO_DEVICE, .. }, None) | (Direction::Unknown, _) => Verdict::Unknown,
+        (Outcome::Settled { kind: DEVICE_TO_DEVICE, .. }, None) | (Outcome::Unknown, _) => Verdict::Unknown,
         _ => Verdict::Holds,
     }
 }

@@ -1,0 +1,221 @@
+//! The open scopes, and the calls that they see.
+
+use super::aclshim_error::{self, *};
+use super::entry::{Entry, Fate};
+use super::expect::Expectation;
+use super::names::Names;
+use super::watch::{self, set_open, thread_number};
+use super::{desk, tell};
+use crate::{identity, vendor};
+use aclshim_facts::selector::Selector;
+use aclshim_trace::clock::monotonic_ns;
+use core::sync::atomic::{AtomicI64, Ordering};
+use std::collections::VecDeque;
+use std::ffi::CString;
+
+/// The id of the next scope. A fork child goes on from its parent's: what was begun there is not known here.
+static IDS: AtomicI64 = AtomicI64::new(1);
+
+/// Whose calls a scope sees.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Those of the thread that has begun it.
+    Thread,
+    /// Those of all threads.
+    Process,
+}
+
+/// A scope.
+pub struct Scope {
+    pub id: i64,
+    pub name: String,
+    pub reach: Reach,
+    /// The thread that has begun it, by our number and by the system's.
+    pub thread: u64,
+    pub system_thread: u32,
+    /// The innermost scope of that thread when it began, or 0.
+    pub parent: i64,
+    pub begun_ns: u64,
+    /// Calls from this one on.
+    first: u64,
+    /// How many calls could not be noted before.
+    unseen: u64,
+    pub expectations: Vec<Expectation>,
+}
+
+impl Scope {
+    /// Whether it sees the calls of a thread.
+    pub fn reaches(&self, thread: u64) -> bool {
+        watch::reaches(self.reach, self.thread, thread)
+    }
+
+    /// How many calls it could not see.
+    pub fn unseen(&self) -> u64 {
+        let unseen = desk::desk().map_or(0, |desk| desk.unseen.load(Ordering::Relaxed));
+        unseen.saturating_sub(self.unseen)
+    }
+}
+
+/// Everything.
+pub struct State {
+    pub scopes: Vec<Scope>,
+    /// The calls that some open scope sees, by their numbers.
+    calls: VecDeque<Box<Entry>>,
+    /// Those under way.
+    open: Vec<u64>,
+    /// What things are called.
+    pub names: Names,
+    /// Texts of ours that C has got.
+    texts: Vec<(&'static str, CString)>,
+    /// Whether the results have their first line.
+    pub is_introduced: bool,
+}
+
+impl State {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self {
+            scopes: Vec::new(),
+            calls: VecDeque::new(),
+            open: Vec::new(),
+            names: Names::default(),
+            texts: Vec::new(),
+            is_introduced: false,
+        }
+    }
+
+    /// Begins a scope.
+    pub fn begin(&mut self, name: &str, reach: Reach) -> Result<&Scope, aclshim_error> {
+        if !desk::has_room(0) {
+            return Err(ACLSHIM_MEMORY);
+        }
+        let thread = thread_number();
+        let parent = self.scopes.iter().rev().find(|scope| scope.thread == thread).map_or(0, |scope| scope.id);
+        self.scopes.push(Scope {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            name: name.to_owned(),
+            reach,
+            thread,
+            system_thread: identity::thread_id(),
+            parent,
+            begun_ns: monotonic_ns(),
+            first: self.calls.back().map_or(0, |last| last.number + 1),
+            unseen: desk::desk().map_or(0, |desk| desk.unseen.load(Ordering::Relaxed)),
+            expectations: Vec::new(),
+        });
+        set_open(self.scopes.len());
+        self.scopes.last().ok_or(ACLSHIM_MEMORY)
+    }
+
+    /// The scope, for a thread that may ask for it.
+    pub fn scope(&mut self, id: i64) -> Result<&mut Scope, aclshim_error> {
+        let scope = self.scopes.iter_mut().find(|scope| scope.id == id).ok_or(ACLSHIM_NO_SCOPE)?;
+        if scope.reaches(thread_number()) { Ok(scope) } else { Err(ACLSHIM_THREAD) }
+    }
+
+    /// Takes a scope out, for it to be judged: no call comes in any more.
+    pub fn end(&mut self, id: i64) -> Result<Scope, aclshim_error> {
+        self.scope(id)?;
+        if self.scopes.iter().any(|scope| scope.parent == id) {
+            return Err(ACLSHIM_ORDER);
+        }
+        let at = self.scopes.iter().position(|scope| scope.id == id).ok_or(ACLSHIM_NO_SCOPE)?;
+        Ok(self.scopes.remove(at))
+    }
+
+    /// After a scope has been judged: the calls that no other one sees go, and with the last scope the detours.
+    pub fn settle(&mut self) {
+        let first = self.scopes.iter().map(|scope| scope.first).min().unwrap_or(u64::MAX);
+        while self.calls.front().is_some_and(|call| call.number < first) {
+            self.calls.pop_front();
+        }
+        self.open.retain(|number| *number >= first);
+        set_open(self.scopes.len());
+    }
+
+    /// A call begins.
+    pub fn push(&mut self, entry: Entry) {
+        self.open.push(entry.number);
+        self.calls.push_back(Box::new(entry));
+    }
+
+    /// The call with that number, if it is still of interest.
+    pub fn entry(&mut self, number: u64) -> Option<&mut Entry> {
+        let at = self.calls.binary_search_by_key(&number, |entry| entry.number).ok()?;
+        self.calls.get_mut(at).map(|entry| &mut **entry)
+    }
+
+    /// A call has returned.
+    pub fn close(&mut self, number: u64) {
+        self.open.retain(|open| *open != number);
+    }
+
+    fn open_calls(&self) -> impl Iterator<Item = &Entry> {
+        self.open.iter().filter_map(|number| {
+            let at = self.calls.binary_search_by_key(number, |entry| entry.number).ok()?;
+            self.calls.get(at).map(|entry| &**entry)
+        })
+    }
+
+    /// Whether a call from `caller` is made inside another one that the thread has under way.
+    pub fn is_inside(&self, thread: u64, here: usize, caller: usize) -> bool {
+        self.open_calls().any(|entry| entry.thread == thread && entry.here > here) && vendor::calls_from(caller)
+    }
+
+    /// The calls of a thread whose frames are gone were left: `is_gone` knows by where they lie.
+    pub fn leave(&mut self, thread: u64, is_gone: impl Fn(usize) -> bool) {
+        let gone = |entry: &&Entry| entry.thread == thread && is_gone(entry.here);
+        let left: Vec<u64> = self.open_calls().filter(gone).map(|entry| entry.number).collect();
+        for number in left {
+            if let Some(entry) = self.entry(number) {
+                entry.fate = Fate::Left;
+            }
+            self.close(number);
+        }
+    }
+
+    /// Looks which of the calls under way are left: those of threads that are gone, and those of this thread whose
+    /// frames lie below `here`.
+    pub fn look_around(&mut self, here: usize) {
+        let me = thread_number();
+        self.leave(me, |other| other < here);
+        let mut gone: Vec<u64> = self.open_calls().filter(|entry| !identity::is_alive(entry.system_thread)).map(|entry| entry.thread).collect();
+        gone.dedup();
+        gone.into_iter().for_each(|thread| self.leave(thread, |_| true));
+    }
+
+    /// The calls that a scope sees, in order.
+    pub fn seen(&self, scope: &Scope) -> impl Iterator<Item = &Entry> + Clone {
+        let (first, reach, owner) = (scope.first, scope.reach, scope.thread);
+        let from = self.calls.partition_point(|entry| entry.number < first);
+        self.calls.range(from..).map(|entry| &**entry).filter(move |entry| watch::reaches(reach, owner, entry.thread))
+    }
+
+    /// The same of those that are meant, each with its place.
+    pub fn meant<'a>(&'a self, scope: &Scope, which: &'a Selector) -> impl Iterator<Item = (u64, &'a Entry)> + Clone {
+        let is_meant = |entry: &Entry| entry.known(|known| which.matches(known, &self.names));
+        (0..).zip(self.seen(scope)).filter(move |(_, entry)| is_meant(entry))
+    }
+
+    /// Judges what has not been judged yet.
+    pub fn judge(&mut self, id: i64) {
+        let Some(scope) = self.scopes.iter().find(|scope| scope.id == id) else { return };
+        let from = self.calls.partition_point(|entry| entry.number < scope.first);
+        self.calls.range_mut(from..).for_each(|entry| entry.judge());
+    }
+
+    /// A text of ours for C, for ever.
+    pub fn text(&mut self, text: &'static str) -> *const core::ffi::c_char {
+        let known = self.texts.iter().position(|(known, _)| core::ptr::eq(*known, text));
+        let at = known.unwrap_or_else(|| {
+            self.texts.push((text, CString::new(text).unwrap_or_default()));
+            self.texts.len() - 1
+        });
+        self.texts.get(at).map_or(c"".as_ptr(), |(_, text)| text.as_ptr())
+    }
+
+    /// What is to be said of a thread scope's place among others; for messages.
+    pub fn titled(scope: &Scope) -> String {
+        tell::title(&scope.name)
+    }
+}
