@@ -5,11 +5,11 @@
 
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::{Batch, Call, Form};
+use aclshim_facts::code::ACL_SUCCESS;
+use aclshim_facts::direction::Direction;
 use aclshim_facts::product::Version;
 use aclshim_facts::rule::Arrays;
 use aclshim_facts::world::World;
-use aclshim_facts::code::ACL_SUCCESS;
-use aclshim_facts::direction::Direction;
 use core::ffi::c_void;
 use core::slice;
 
@@ -66,7 +66,10 @@ pub struct Copied<'a> {
     pub dsts: &'a [*mut c_void],
     srcs: &'a [*mut c_void],
     dst_maxs: &'a [usize],
-    attrs: &'a [aclrtMemcpyBatchAttr],
+    /// And so are these where there are none.
+    pub attrs: &'a [aclrtMemcpyBatchAttr],
+    /// As many.
+    pub attr_indexes: &'a [usize],
 }
 
 /// An item of a batch.
@@ -99,7 +102,8 @@ impl Copied<'_> {
         let sizes = self.sizes.iter().fold(0, |sum, size| sum ^ size);
         let items = (0..self.dsts.len()).filter_map(|at| self.item(at));
         let items = items.fold(0, |sum, item| sum ^ item.dst.addr() ^ item.src.addr() ^ item.dst_max);
-        core::hint::black_box((sizes, items, self.direction()));
+        let indexes = self.attr_indexes.iter().fold(0, |sum, index| sum ^ index);
+        core::hint::black_box((sizes, items, indexes, self.direction()));
     }
 }
 
@@ -123,7 +127,7 @@ pub unsafe fn copied<'a>(batch: &Batch, code: i32) -> Option<Copied<'a>> {
     let sizes = unsafe { slice::from_raw_parts(batch.sizes, batch.items) };
     let is_nothing = sizes.iter().all(|size| *size == 0);
     if is_nothing || !addresses(batch).into_iter().all(is_array) || batch.attr_count > most {
-        return Some(Copied { sizes, dsts: &[], srcs: &[], dst_maxs: &[], attrs: &[] });
+        return Some(Copied { sizes, dsts: &[], srcs: &[], dst_maxs: &[], attrs: &[], attr_indexes: &[] });
     }
     // SAFETY: as above, since it copies something.
     unsafe {
@@ -133,6 +137,7 @@ pub unsafe fn copied<'a>(batch: &Batch, code: i32) -> Option<Copied<'a>> {
             srcs: slice::from_raw_parts(batch.srcs, batch.items),
             dst_maxs: slice::from_raw_parts(batch.dst_maxs, batch.items),
             attrs: slice::from_raw_parts(batch.attrs, batch.attr_count),
+            attr_indexes: slice::from_raw_parts(batch.attr_indexes, batch.attr_count),
         })
     }
 }

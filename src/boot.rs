@@ -91,14 +91,6 @@ fn boot() {
     }
 }
 
-/// How every table of the harness begins.
-#[repr(C)]
-struct HarnessHead {
-    _size: u32,
-    _version: u32,
-    active: usize,
-}
-
 fn prepare() -> Standing {
     // SAFETY: asks for our own number.
     PID.store(unsafe { libc::getpid() } as u32, Ordering::Relaxed);
@@ -119,14 +111,7 @@ fn prepare() -> Standing {
         unsafe { libdl::dlsym(libdl::DEFAULT, name.as_ptr()) as usize }
     };
     let harness = visible(c"aclshim_harness");
-    // A program at a fixed address that links us has a copy of the table (R_*_COPY), and the name is that copy's: whose
-    // table it is, its functions tell.
-    // SAFETY: the table of a shim, of any version, or a program's copy of it: `active` is its third member in all.
-    let is_another = |table: usize| unsafe {
-        let active = core::ptr::with_exposed_provenance::<HarnessHead>(table).read().active;
-        !is_own(table) && !is_own(active)
-    };
-    let standing = if harness != 0 && is_another(harness) {
+    let standing = if harness != 0 && !is_own(harness) && is_another(harness) {
         Standing::Passive
     } else if settings::settings().mode == settings::MODE_OFF || !(settings::settings().records() || check::is_strict())
     {
@@ -145,6 +130,12 @@ fn prepare() -> Standing {
         LIBDL_FIRST.fetch_or(u32::from(is_first(name)) << bit, Ordering::Relaxed);
     }
     standing
+}
+
+/// Whether the table at `harness` is another shim's. A program that is not position-independent has a copy of ours.
+fn is_another(harness: usize) -> bool {
+    let holder = objects::resident(|_| true).find(|object| object.span.holds(harness));
+    holder.is_none_or(|holder| holder.defined(names::NAMES[0]).is_some())
 }
 
 fn learn_own() {

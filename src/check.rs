@@ -4,10 +4,10 @@
 //! call has returned. All other calls are judged by whoever reads their records, which hold everything that the rules
 //! look at: a call that breaks no rule pays nothing for them.
 
+use crate::harness::watch::{self, Ticket};
 use crate::look::{self, Look};
 use crate::record::Frame;
 use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
-use crate::harness::watch::{self, Ticket};
 use crate::{arrays, edge, log, stack, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
@@ -49,8 +49,7 @@ pub struct Told {
 }
 
 /// By their numbers.
-const ALL_SEVERITIES: [Severity; 4] =
-    [Severity::Portability, Severity::Perf, Severity::Violation, Severity::Error];
+const ALL_SEVERITIES: [Severity; 4] = [Severity::Portability, Severity::Perf, Severity::Violation, Severity::Error];
 
 /// What is returned in the vendor's place.
 #[derive(Clone, Copy)]

@@ -13,10 +13,10 @@
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
+use crate::harness::watch;
 use crate::names::COUNT;
 use crate::record::{Frame, Short, Words, stack};
 use crate::target::{self, Gate, Gates, PRIVATE};
-use crate::harness::watch;
 use crate::{check, identity};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};

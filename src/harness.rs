@@ -17,10 +17,13 @@ mod door;
 mod entry;
 mod exit;
 mod expect;
+mod golden;
+mod inject;
 mod names;
 mod results;
 mod state;
 mod tell;
+mod text;
 pub mod watch;
 
 /// A scope: more than 0. 0 where no shim is loaded; an `aclshim_error` if less.
@@ -103,6 +106,7 @@ pub enum aclshim_state {
 
 /// What else is to be said of a call; bits.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub enum aclshim_flag {
     /// An injection has changed its code or its time.
     ACLSHIM_INJECTED = 1,

@@ -128,6 +128,8 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
         path.push(settings().dir.as_bytes());
         let _ = write!(path, "/aclshim-{pid}.jsonl");
         if !path.is_full() {
+            // SAFETY: a C string of ours.
+            unsafe { libc::mkdir(settings().dir.as_c_str().as_ptr(), 0o700) };
             append(path.as_c_str(), line.as_bytes());
         }
     });
@@ -141,10 +143,7 @@ pub fn last_words(function: &str, rule: &str, statement: &str, fix: &str) {
     with_desk(|papers, _| {
         papers.line.clear();
         let _ = writeln!(papers.line, "aclshim: {said}");
-        // SAFETY: a buffer of ours.
-        unsafe {
-            libc::write(libc::STDERR_FILENO, papers.line.as_bytes().as_ptr().cast(), papers.line.as_bytes().len())
-        };
+        to_stderr(papers.line.as_bytes());
     });
 }
 
@@ -208,26 +207,53 @@ pub fn nonsense_rule(part: &[u8]) {
     line(Event::Setting, "ACLSHIM_RULES", format_args!("ACLSHIM_RULES must hold {must}; {part:?} is not in force"));
 }
 
-fn append(path: &CStr, line: &[u8]) {
+/// Writes to the program's standard error, where it was asked for. The caller's errno is changed. A pipe that nobody
+/// reads is no reason for a signal that ends the program: it is taken back. Only within [`crate::edge::undisturbed`].
+pub fn to_stderr(mut text: &[u8]) {
+    // SAFETY: buffers and signal sets of ours.
+    unsafe {
+        let mut pipe = core::mem::zeroed();
+        let mut pending = core::mem::zeroed();
+        libc::sigemptyset(&mut pipe);
+        libc::sigaddset(&mut pipe, libc::SIGPIPE);
+        libc::sigpending(&mut pending);
+        let was_pending = libc::sigismember(&pending, libc::SIGPIPE) == 1;
+        while !text.is_empty() {
+            let written = libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
+            let error = *libc::__errno_location();
+            match usize::try_from(written) {
+                Ok(written) if written > 0 => text = text.get(written..).unwrap_or_default(),
+                Err(_) if error == libc::EINTR => {}
+                Err(_) if error == libc::EPIPE && !was_pending => {
+                    libc::sigtimedwait(&pipe, core::ptr::null_mut(), &core::mem::zeroed());
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Appends a line to a plain file, in one piece; whether that was possible.
+pub fn append(path: &CStr, line: &[u8]) -> bool {
     // SAFETY: C strings and buffers of ours; the descriptor is closed before we leave.
     unsafe {
         // A write beyond the limit would be a signal that kills the host.
         let mut limit = core::mem::zeroed::<libc::rlimit>();
         if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) != 0 || limit.rlim_cur < 1 << 20 {
-            return;
+            return false;
         }
-        libc::mkdir(settings().dir.as_c_str().as_ptr(), 0o700);
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
         let guarded = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
         let fd = libc::open(path.as_ptr(), guarded, 0o600);
         if fd < 0 {
-            return;
+            return false;
         }
         let mut about = core::mem::zeroed::<libc::stat>();
         // A FIFO without a reader would be a SIGPIPE; only a plain file is written to.
-        if libc::fstat(fd, &mut about) == 0 && about.st_mode & libc::S_IFMT == libc::S_IFREG {
-            libc::write(fd, line.as_ptr().cast(), line.len());
-        }
+        let is_plain = libc::fstat(fd, &mut about) == 0 && about.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let is_written = is_plain && libc::write(fd, line.as_ptr().cast(), line.len()) == line.len() as isize;
         libc::close(fd);
+        is_written
     }
 }

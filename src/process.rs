@@ -251,7 +251,7 @@ impl Process {
 }
 
 /// Whether a thread of this process still runs.
-fn is_alive(thread: u32) -> bool {
+pub fn is_alive(thread: u32) -> bool {
     // SAFETY: the null signal only asks; errno is the calling thread's own.
     unsafe {
         libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 || *libc::__errno_location() != libc::ESRCH

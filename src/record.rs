@@ -225,7 +225,15 @@ impl Frame {
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.
     #[inline(never)]
-    pub unsafe fn end_long(self, now: u64, code: i32, function: Function, call: &Call, before: &Before, ticket: Ticket) {
+    pub unsafe fn end_long(
+        self,
+        now: u64,
+        code: i32,
+        function: Function,
+        call: &Call,
+        before: &Before,
+        ticket: Ticket,
+    ) {
         if let Form::Batch(of) = &call.form {
             let shown = self.shown();
             if let Some((place, number)) = shown {

@@ -4,8 +4,8 @@
 
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{
-    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, MODE, MUTE, REAL, RECORD,
-    RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting, Value, bytes_text,
+    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, GOLDEN, MODE, MUTE, REAL,
+    RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting, Value, bytes_text,
 };
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
@@ -71,6 +71,10 @@ pub struct Settings {
     pub ring_dir: Text<PATH>,
     /// [`REAL`]; empty if not set.
     pub real: Text<PATH>,
+    /// [`RESULTS`], absolute; empty if not set.
+    pub results: Text<PATH>,
+    /// Which word of [`GOLDEN`].
+    pub golden: usize,
     /// [`CONFIG`], absolute; empty if not set.
     pub config: Text<PATH>,
     /// Settings whose value made no sense, as many as there are, and the line of the file, or 0.
@@ -83,6 +87,8 @@ pub struct Settings {
 pub const MODE_ENFORCE: usize = 1;
 /// `findings` among the words of [`STACK`].
 pub const STACK_FINDINGS: usize = 1;
+/// `update` among the words of [`GOLDEN`].
+pub const GOLDEN_UPDATE: usize = 1;
 /// `off` among the words of [`MODE`].
 pub const MODE_OFF: usize = 2;
 /// `off` among the words of [`RECORD`].
@@ -121,6 +127,8 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     files: false,
     ring_dir: Text::new(),
     real: Text::new(),
+    results: Text::new(),
+    golden: 0,
     config: Text::new(),
     nonsense: [None; SETTINGS.len()],
     wrong: [None; COMPLAINTS],
@@ -166,6 +174,7 @@ pub unsafe fn read() {
         (&FORM, &mut settings.form),
         (&STACK, &mut settings.stack),
         (&STDERR, &mut settings.stderr),
+        (&GOLDEN, &mut settings.golden),
     ] {
         let Some(given) = variable(setting) else { continue };
         match setting.choices().iter().position(|word| word.as_bytes() == given) {
@@ -206,6 +215,9 @@ pub unsafe fn read() {
     settings.real.push(variable(&REAL).unwrap_or_default());
     // Absolute: the program may go elsewhere before its first copy.
     push_absolute(&mut settings.ring_dir, variable(&RING_DIR).unwrap_or(b"/dev/shm"));
+    if let Some(results) = variable(&RESULTS) {
+        push_absolute(&mut settings.results, results);
+    }
     if let Some(baseline) = variable(&BASELINE) {
         push_absolute(&mut settings.baseline, baseline);
     }
@@ -266,6 +278,7 @@ impl Settings {
                 (&FORM, self.form),
                 (&STACK, self.stack),
                 (&STDERR, self.stderr),
+                (&GOLDEN, self.golden),
             ];
             let number = [
                 (&RING_SIZE, u64::from(self.slots()) * 64),
@@ -294,6 +307,7 @@ impl Settings {
                     (&AS, self.as_products.as_bytes()),
                     (&MUTE, self.mute.as_bytes()),
                     (&BASELINE, self.baseline.as_bytes()),
+                    (&RESULTS, self.results.as_bytes()),
                     (&CONFIG, self.config.as_bytes()),
                 ];
                 let found = text.iter().find(|(other, _)| of(other)).map_or(&b""[..], |(_, text)| text);

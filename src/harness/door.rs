@@ -1,99 +1,391 @@
-//! What stands behind the members of the table.
+//! What stands behind the members of the table: the arguments of C come in, and answers go out.
+//!
+//! The caller's memory is touched here and in [`text`](super::text) only, and not at the desk: a fault that is handled by
+//! a jump leaves nothing taken.
 
-use super::aclshim_error::*;
+use super::aclshim_error::{self, *};
+use super::expect::{Bounds, Expectation, Meant};
+use super::state::{Reach, Scope, State};
+use super::text::{self, Given};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
+use super::{desk, exit, expect, inject as injection, results};
 use crate::boot::{Standing, standing};
+use crate::names::NAMES;
+use crate::record::stack;
+use crate::settings::settings;
+use crate::{edge, log};
+use aclshim_facts::rule::Severity;
+use aclshim_golden::Named;
 use core::ffi::{c_char, c_int, c_void};
+use core::ptr;
+
+type Answer = Result<i64, aclshim_error>;
+
+/// What C gets: nothing is even looked at where we stay out of the way.
+fn answer(work: impl FnOnce() -> Answer) -> i64 {
+    if edge::kept(standing) != Some(Standing::Active) {
+        return ACLSHIM_OFF as i64;
+    }
+    work().unwrap_or_else(|error| error as i64)
+}
+
+/// Works at the desk.
+fn at_desk<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
+    desk::with(work)?
+}
+
+/// Looks at a scope as it is now; `here` is where the caller's stack ends.
+fn look<T>(
+    scope: aclshim_scope,
+    here: usize,
+    work: impl FnOnce(&State, &Scope) -> Result<T, aclshim_error>,
+) -> Result<T, aclshim_error> {
+    at_desk(|state| {
+        let first = state.scope(scope)?.first;
+        state.look_around(here);
+        state.judge(first);
+        let state = &*state;
+        work(state, state.scopes.iter().find(|other| other.id == scope).ok_or(ACLSHIM_NO_SCOPE)?)
+    })
+}
+
+/// Expects something of a scope.
+fn expect(scope: aclshim_scope, expected: impl FnOnce() -> Expectation) -> Answer {
+    at_desk(|state| {
+        let scope = state.scope(scope)?;
+        if !desk::has_room(0) {
+            return Err(ACLSHIM_MEMORY);
+        }
+        scope.expectations.push(expected());
+        Ok(0)
+    })
+}
+
+/// Hands what was made at the desk to the caller: as much of each as it knows, and as many as it has room for.
+///
+/// # Safety
+/// There is room for `room` structures of `size` bytes at `to`.
+unsafe fn hand_out<T>(made: Vec<T>, to: *mut T, size: usize, room: usize) -> Answer {
+    let taken = made.len().min(room);
+    for (nth, one) in made.iter().take(taken).enumerate() {
+        // SAFETY: the caller's promise; what it has more room for than we know is zero.
+        unsafe {
+            let place = to.cast::<u8>().add(nth * size);
+            ptr::write_bytes(place, 0, size);
+            ptr::copy_nonoverlapping(ptr::from_ref(one).cast(), place, size.min(size_of::<T>()));
+        }
+    }
+    let is_all = taken == made.len();
+    desk::forget(made);
+    if is_all { Ok(taken as i64) } else { Err(ACLSHIM_ROOM) }
+}
+
+fn is_room<T>(to: *mut T, size: usize, room: usize) -> Result<(), aclshim_error> {
+    if room > 0 && (to.is_null() || size == 0) { Err(ACLSHIM_INVALID) } else { Ok(()) }
+}
 
 pub extern "C" fn active() -> c_int {
-    crate::edge::kept(|| c_int::from(standing() == Standing::Active)).unwrap_or(0)
+    edge::kept(|| c_int::from(standing() == Standing::Active)).unwrap_or(0)
 }
 
-pub unsafe extern "C" fn scope_begin(_name: *const c_char, _reach: c_int) -> aclshim_scope {
-    ACLSHIM_OFF as i64
+pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclshim_scope {
+    answer(|| {
+        let reach = match reach {
+            0 => Reach::Thread,
+            1 => Reach::Process,
+            _ => return Err(ACLSHIM_INVALID),
+        };
+        // SAFETY: the caller's promise.
+        let name = unsafe { Given::new(name) };
+        at_desk(|state| state.begin(&name.lossy(), reach).map(|scope| scope.id))
+    })
 }
-pub extern "C" fn scope_end(_scope: aclshim_scope) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
+    let here = stack();
+    answer(|| {
+        let ended = at_desk(|state| {
+            let scope = state.end(scope)?;
+            state.look_around(here);
+            state.judge(scope.first);
+            let failures = expect::judge(state, &scope);
+            let line = results::are_wanted().then(|| results::line(state, &scope, &failures));
+            state.settle();
+            Ok((scope, failures, line))
+        })?;
+        let (_, failures, line) = &ended;
+        let count = failures.len();
+        let is_written = edge::undisturbed(|| {
+            failures.iter().for_each(|failure| log::to_stderr(failure.text.as_bytes()));
+            exit::fail(count as u64);
+            line.as_ref().is_none_or(|line| log::append(settings().results.as_c_str(), line.as_bytes()))
+        });
+        if is_written == Some(false) {
+            text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
+        }
+        desk::forget(ended);
+        Ok(count as i64)
+    })
 }
-pub unsafe extern "C" fn count(_scope: aclshim_scope, _selector: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn count(scope: aclshim_scope, selector: *const c_char) -> i64 {
+    let here = stack();
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let which = unsafe { Given::new(selector) }.selector()?;
+        look(scope, here, |state, scope| Ok(state.meant(scope, &which).count() as i64))
+    })
 }
-pub unsafe extern "C" fn bytes(_scope: aclshim_scope, _selector: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn bytes(scope: aclshim_scope, selector: *const c_char) -> i64 {
+    let here = stack();
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let which = unsafe { Given::new(selector) }.selector()?;
+        look(scope, here, |state, scope| {
+            let sum = state.meant(scope, &which).fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.moved()));
+            Ok(i64::try_from(sum).unwrap_or(i64::MAX))
+        })
+    })
 }
+
 pub unsafe extern "C" fn calls(
-    _scope: aclshim_scope,
-    _selector: *const c_char,
-    _calls: *mut aclshim_call,
-    _size: usize,
-    _room: usize,
+    scope: aclshim_scope,
+    selector: *const c_char,
+    calls: *mut aclshim_call,
+    size: usize,
+    room: usize,
 ) -> i64 {
-    ACLSHIM_OFF as i64
+    let here = stack();
+    answer(|| {
+        is_room(calls, size, room)?;
+        // SAFETY: the caller's promise.
+        let which = unsafe { Given::new(selector) }.selector()?;
+        let made: Vec<_> = look(scope, here, |state, scope| {
+            let meant = state.meant(scope, &which).take(room.saturating_add(1));
+            Ok(meant.map(|(order, entry)| entry.shown(order)).collect())
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_out(made, calls, size, room) }
+    })
 }
+
 pub unsafe extern "C" fn items(
-    _scope: aclshim_scope,
-    _order: u64,
-    _items: *mut aclshim_item,
-    _size: usize,
-    _room: usize,
+    scope: aclshim_scope,
+    order: u64,
+    items: *mut aclshim_item,
+    size: usize,
+    room: usize,
 ) -> i64 {
-    ACLSHIM_OFF as i64
+    let here = stack();
+    answer(|| {
+        is_room(items, size, room)?;
+        let made = look(scope, here, |state, scope| {
+            let nth = usize::try_from(order).map_err(|_| ACLSHIM_INVALID)?;
+            let entry = state.seen(scope).nth(nth).ok_or(ACLSHIM_INVALID)?;
+            Ok(entry.items().to_vec())
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_out(made, items, size, room) }
+    })
 }
+
 pub unsafe extern "C" fn findings(
-    _scope: aclshim_scope,
-    _rule: *const c_char,
-    _findings: *mut aclshim_finding,
-    _size: usize,
-    _room: usize,
+    scope: aclshim_scope,
+    rule: *const c_char,
+    findings: *mut aclshim_finding,
+    size: usize,
+    room: usize,
 ) -> i64 {
-    ACLSHIM_OFF as i64
+    let here = stack();
+    answer(|| {
+        is_room(findings, size, room)?;
+        // SAFETY: the caller's promise.
+        let rule = unsafe { Given::new(rule) }.rule()?;
+        let made: Vec<_> = look(scope, here, |state, scope| {
+            let is_meant = |other: u8| rule.is_none_or(|rule| rule.number == other);
+            let meant = expect::findings(state, scope).filter(|(_, found)| is_meant(found.rule.number));
+            let function = |order| state.seen(scope).nth(order as usize).map(|entry| entry.function);
+            let shown = meant.take(room.saturating_add(1)).filter_map(|(order, found)| {
+                let function = function(order)?;
+                let argument = function.row().arguments.get(usize::from(found.argument));
+                Some(aclshim_finding {
+                    rule: state.text(found.rule.id),
+                    function: NAMES[function as usize].as_ptr(),
+                    argument: state.text(argument.map_or("", |argument| argument.name)),
+                    message: found.message.as_ptr(),
+                    fix: state.text(found.rule.fix),
+                    severity: found.severity as i32,
+                    code: found.code,
+                    index: found.index.map_or(-1, |index| index as i64),
+                    values: found.values,
+                    call: order,
+                })
+            });
+            Ok(shown.collect())
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_out(made, findings, size, room) }
+    })
 }
+
+/// Which calls and how much of them, as C says it.
+///
+/// # Safety
+/// `selector` is NULL or a C string.
+unsafe fn expect_bounds(
+    scope: aclshim_scope,
+    selector: *const c_char,
+    [least, most]: [u64; 2],
+    kind: fn(Bounds) -> Expectation,
+) -> Answer {
+    if least > most {
+        return Err(ACLSHIM_INVALID);
+    }
+    // SAFETY: the caller's promise.
+    let given = unsafe { Given::new(selector) };
+    let which = given.selector()?;
+    expect(scope, || kind(Bounds { meant: Meant { which, text: given.lossy().into_owned() }, least, most }))
+}
+
 pub unsafe extern "C" fn expect_calls(
-    _scope: aclshim_scope,
-    _selector: *const c_char,
-    _at_least: u64,
-    _at_most: u64,
+    scope: aclshim_scope,
+    selector: *const c_char,
+    at_least: u64,
+    at_most: u64,
 ) -> i64 {
-    ACLSHIM_OFF as i64
+    // SAFETY: the caller's promise.
+    answer(|| unsafe { expect_bounds(scope, selector, [at_least, at_most], Expectation::Calls) })
 }
+
 pub unsafe extern "C" fn expect_bytes(
-    _scope: aclshim_scope,
-    _selector: *const c_char,
-    _at_least: u64,
-    _at_most: u64,
+    scope: aclshim_scope,
+    selector: *const c_char,
+    at_least: u64,
+    at_most: u64,
 ) -> i64 {
-    ACLSHIM_OFF as i64
+    // SAFETY: the caller's promise.
+    answer(|| unsafe { expect_bounds(scope, selector, [at_least, at_most], Expectation::Bytes) })
 }
-pub unsafe extern "C" fn expect_order(_scope: aclshim_scope, _stream: *const c_void, _selectors: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn expect_order(scope: aclshim_scope, stream: *const c_void, selectors: *const c_char) -> i64 {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let given = unsafe { Given::new(selectors) };
+        given.each().try_for_each(|part| part.selector().map(|_| ()))?;
+        let meant = |part: Given<'_>| {
+            let which = part.selector().ok()?;
+            Some(Meant { which, text: part.lossy().into_owned() })
+        };
+        expect(scope, || Expectation::Order { stream: stream as u64, each: given.each().filter_map(meant).collect() })
+    })
 }
-pub unsafe extern "C" fn expect_finding(_scope: aclshim_scope, _rule: *const c_char, _count: u64) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn expect_finding(scope: aclshim_scope, rule: *const c_char, count: u64) -> i64 {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let rule = unsafe { Given::new(rule) }.rule()?.ok_or(ACLSHIM_INVALID)?;
+        expect(scope, || Expectation::Finding { rule, count })
+    })
 }
-pub extern "C" fn expect_clean(_scope: aclshim_scope, _severity: c_int) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub extern "C" fn expect_clean(scope: aclshim_scope, severity: c_int) -> i64 {
+    answer(|| {
+        let severity = match severity {
+            0 => Severity::Portability,
+            1 => Severity::Perf,
+            2 => Severity::Violation,
+            3 => Severity::Error,
+            _ => return Err(ACLSHIM_INVALID),
+        };
+        expect(scope, || Expectation::Clean { severity })
+    })
 }
-pub unsafe extern "C" fn expect_golden(_scope: aclshim_scope, _path: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn expect_golden(scope: aclshim_scope, path: *const c_char) -> i64 {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let path = unsafe { Given::new(path) };
+        if path.is_empty() {
+            return Err(ACLSHIM_INVALID);
+        }
+        expect(scope, || Expectation::Golden { path: path.absolute() })
+    })
 }
-pub unsafe extern "C" fn inject(_scope: aclshim_scope, _injections: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn inject(scope: aclshim_scope, injections: *const c_char) -> i64 {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let given = unsafe { Given::new(injections) };
+        if given.is_null() {
+            return Err(ACLSHIM_INVALID);
+        }
+        injection::set(scope, &given)
+    })
 }
-pub extern "C" fn injected(_scope: aclshim_scope) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub extern "C" fn injected(scope: aclshim_scope) -> i64 {
+    answer(|| injection::struck(scope))
 }
-pub unsafe extern "C" fn mark(_text: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let given = unsafe { Given::new(text) };
+        if given.is_null() { Err(ACLSHIM_INVALID) } else { Ok(0) }
+    })
 }
-pub unsafe extern "C" fn name_stream(_stream: *const c_void, _name: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+/// Gives something a name, or takes it back.
+///
+/// # Safety
+/// `name` is NULL or a C string.
+unsafe fn name(named: Named, name: *const c_char) -> Answer {
+    // SAFETY: the caller's promise.
+    let given = unsafe { Given::new(name) };
+    if !given.is_null() && !given.is_name() {
+        return Err(ACLSHIM_INVALID);
+    }
+    at_desk(|state| {
+        if !desk::has_room(0) {
+            return Err(ACLSHIM_MEMORY);
+        }
+        state.names.give(named, &given.lossy());
+        Ok(0)
+    })
 }
-pub unsafe extern "C" fn name_buffer(_begin: *const c_void, _size: usize, _name: *const c_char) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub unsafe extern "C" fn name_stream(stream: *const c_void, called: *const c_char) -> i64 {
+    answer(|| {
+        if stream.is_null() {
+            return Err(ACLSHIM_INVALID);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { name(Named::Stream(stream as u64), called) }
+    })
 }
+
+pub unsafe extern "C" fn name_buffer(begin: *const c_void, size: usize, called: *const c_char) -> i64 {
+    answer(|| {
+        let (begin, size) = (begin as u64, size as u64);
+        if begin == 0 || size == 0 || begin.checked_add(size).is_none() {
+            return Err(ACLSHIM_INVALID);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { name(Named::Buffer { begin, size }, called) }
+    })
+}
+
 pub extern "C" fn failures() -> i64 {
-    ACLSHIM_OFF as i64
+    answer(|| Ok(i64::try_from(exit::failures()).unwrap_or(i64::MAX)))
 }
-pub extern "C" fn fail_exit(_status: c_int) -> i64 {
-    ACLSHIM_OFF as i64
+
+pub extern "C" fn fail_exit(status: c_int) -> i64 {
+    answer(|| {
+        if !(0..=255).contains(&status) {
+            return Err(ACLSHIM_INVALID);
+        }
+        // Not at the desk: libc takes its own lock, and memory.
+        if edge::undisturbed(|| exit::set(status)) == Some(true) { Ok(0) } else { Err(ACLSHIM_MEMORY) }
+    })
 }

@@ -1,20 +1,24 @@
 //! A call that a scope sees.
 
 use super::aclshim_direction::*;
+use super::aclshim_flag::*;
 use super::aclshim_state::*;
-use super::{aclshim_call, aclshim_flag, aclshim_item};
+use super::{aclshim_call, aclshim_item};
 use crate::arrays::Copied;
 use crate::check::{self, Told};
 use crate::names::NAMES;
 use crate::record::Words;
 use crate::world;
 use aclshim_facts::Function;
+use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::{Call, Ends, Form};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::message::noted_message;
 use aclshim_facts::rule::{self, Arrays, Rule, Severity, Subject};
 use aclshim_facts::rules::{RULES, judge_each};
 use aclshim_facts::selector::Known;
+use aclshim_golden as golden;
+use aclshim_trace::clock::monotonic_ns;
 use core::ffi::c_void;
 use core::ptr;
 use std::ffi::CString;
@@ -39,6 +43,8 @@ pub struct Entry {
     pub site: u64,
     /// Where the stack of its frame ends.
     pub here: usize,
+    /// When it began.
+    pub at: u64,
     /// The thread, by our number and by the system's.
     pub thread: u64,
     pub system_thread: u32,
@@ -55,6 +61,7 @@ pub struct Entry {
 /// What the arrays of a batch held.
 struct Contents {
     items: Vec<aclshim_item>,
+    attributes: Vec<golden::Attribute>,
     ends: Vec<Ends>,
     bytes: u64,
     direction: Direction,
@@ -80,6 +87,7 @@ impl Entry {
             words: *words,
             site: site as u64,
             here,
+            at: monotonic_ns(),
             thread: thread[0],
             system_thread: thread[1] as u32,
             fate: Fate::UnderWay,
@@ -111,8 +119,14 @@ impl Entry {
             dst_max: item.dst_max as u64,
             size: item.size as u64,
         };
+        let attribute = |(attr, first): (&aclrtMemcpyBatchAttr, &usize)| golden::Attribute {
+            first: *first as u64,
+            dst: (attr.dstLoc.type_, attr.dstLoc.id),
+            src: (attr.srcLoc.type_, attr.srcLoc.id),
+        };
         self.batch = Some(Box::new(Contents {
             items: items().map(item).collect(),
+            attributes: copied.attrs.iter().zip(copied.attr_indexes).map(attribute).collect(),
             ends: items().map(|item| Ends { dst: item.dst, src: item.src }).collect(),
             bytes: copied.sizes.iter().fold(0, |sum, size| sum.saturating_add(*size as u64)),
             direction: copied.direction(),
@@ -223,10 +237,36 @@ impl Entry {
         shown
     }
 
+    /// As a golden run holds it.
+    pub fn golden(&self) -> golden::Call {
+        let item = |item: &aclshim_item| golden::Item {
+            dst: item.dst as u64,
+            dst_max: item.dst_max,
+            src: item.src as u64,
+            size: item.size,
+        };
+        let marks = [(ACLSHIM_INJECTED, golden::MARK_INJECTED), (ACLSHIM_WAS_REFUSED, golden::MARK_REFUSED)];
+        let marks = marks.into_iter().filter(|(flag, _)| self.flags & *flag as i32 != 0);
+        golden::Call {
+            thread: self.thread,
+            at: self.at,
+            function: self.function,
+            arguments: self.words,
+            end: match self.fate {
+                Fate::Done => golden::End::Returned(self.code),
+                Fate::UnderWay => golden::End::UnderWay,
+                Fate::Left => golden::End::Left,
+            },
+            marks: marks.fold(0, |all, (_, mark)| all | mark),
+            attributes: self.batch.as_ref().map_or(Vec::new(), |batch| batch.attributes.clone()),
+            items: self.items().iter().map(item).collect(),
+        }
+    }
+
     /// Takes in what was found wrong with a batch while its arrays could be read.
     pub fn find(&mut self, told: &[Told]) {
-        for told in told.iter().filter(|told| !self.findings.iter().any(|known| known.rule.number == told.rule)) {
-            let Some(rule) = RULES.get(usize::from(told.rule)) else { continue };
+        for told in told {
+            let Some(rule) = RULES.get(usize::from(told.rule)).filter(|rule| !self.is_found(rule)) else { continue };
             let finding = rule::Finding {
                 argument: told.argument,
                 index: told.index.map(|index| index as usize),
@@ -237,6 +277,10 @@ impl Entry {
             let found = self.found(rule, &finding, told.values);
             self.findings.push(found);
         }
+    }
+
+    fn is_found(&self, rule: &Rule) -> bool {
+        self.findings.iter().any(|known| known.rule.number == rule.number)
     }
 
     fn subject(&self) -> Subject<'static> {
@@ -267,8 +311,7 @@ impl Entry {
         self.is_judged = subject.world.product.is_some();
         let mut new = Vec::new();
         judge_each(&subject, &mut |rule, finding| {
-            let is_known = self.findings.iter().any(|known| known.rule.number == rule.number);
-            if !is_known && !check::is_off(rule, finding.severity) {
+            if !self.is_found(rule) && !check::is_off(rule, finding.severity) {
                 new.push(self.found(rule, &finding, [0; 2]));
             }
         });
@@ -277,6 +320,6 @@ impl Entry {
 
     /// Whether it was not forwarded.
     pub fn set_refused(&mut self) {
-        self.flags |= aclshim_flag::ACLSHIM_WAS_REFUSED as i32;
+        self.flags |= ACLSHIM_WAS_REFUSED as i32;
     }
 }

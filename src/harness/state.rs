@@ -1,14 +1,16 @@
 //! The open scopes, and the calls that they see.
 
 use super::aclshim_error::{self, *};
+use super::desk;
 use super::entry::{Entry, Fate};
 use super::expect::Expectation;
 use super::names::Names;
 use super::watch::{self, set_open, thread_number};
-use super::{desk, tell};
-use crate::{identity, vendor};
+use crate::{identity, process, vendor};
 use aclshim_facts::selector::Selector;
 use aclshim_trace::clock::monotonic_ns;
+use core::cell::RefCell;
+use core::ffi::c_char;
 use core::sync::atomic::{AtomicI64, Ordering};
 use std::collections::VecDeque;
 use std::ffi::CString;
@@ -37,7 +39,7 @@ pub struct Scope {
     pub parent: i64,
     pub begun_ns: u64,
     /// Calls from this one on.
-    first: u64,
+    pub first: u64,
     /// How many calls could not be noted before.
     unseen: u64,
     pub expectations: Vec<Expectation>,
@@ -66,7 +68,7 @@ pub struct State {
     /// What things are called.
     pub names: Names,
     /// Texts of ours that C has got.
-    texts: Vec<(&'static str, CString)>,
+    texts: RefCell<Vec<(&'static str, CString)>>,
     /// Whether the results have their first line.
     pub is_introduced: bool,
 }
@@ -79,7 +81,7 @@ impl State {
             calls: VecDeque::new(),
             open: Vec::new(),
             names: Names::default(),
-            texts: Vec::new(),
+            texts: RefCell::default(),
             is_introduced: false,
         }
     }
@@ -177,9 +179,14 @@ impl State {
     /// Looks which of the calls under way are left: those of threads that are gone, and those of this thread whose
     /// frames lie below `here`.
     pub fn look_around(&mut self, here: usize) {
+        self.names.forget_modules();
         let me = thread_number();
         self.leave(me, |other| other < here);
-        let mut gone: Vec<u64> = self.open_calls().filter(|entry| !identity::is_alive(entry.system_thread)).map(|entry| entry.thread).collect();
+        let mut gone: Vec<u64> = self
+            .open_calls()
+            .filter(|entry| !process::is_alive(entry.system_thread))
+            .map(|entry| entry.thread)
+            .collect();
         gone.dedup();
         gone.into_iter().for_each(|thread| self.leave(thread, |_| true));
     }
@@ -193,29 +200,24 @@ impl State {
 
     /// The same of those that are meant, each with its place.
     pub fn meant<'a>(&'a self, scope: &Scope, which: &'a Selector) -> impl Iterator<Item = (u64, &'a Entry)> + Clone {
-        let is_meant = |entry: &Entry| entry.known(|known| which.matches(known, &self.names));
+        let is_meant = |entry: &Entry| entry.known(|known| which.matches(known, &self.names.at(entry.at)));
         (0..).zip(self.seen(scope)).filter(move |(_, entry)| is_meant(entry))
     }
 
-    /// Judges what has not been judged yet.
-    pub fn judge(&mut self, id: i64) {
-        let Some(scope) = self.scopes.iter().find(|scope| scope.id == id) else { return };
-        let from = self.calls.partition_point(|entry| entry.number < scope.first);
+    /// Judges the calls that were not judged yet, from one on.
+    pub fn judge(&mut self, first: u64) {
+        let from = self.calls.partition_point(|entry| entry.number < first);
         self.calls.range_mut(from..).for_each(|entry| entry.judge());
     }
 
     /// A text of ours for C, for ever.
-    pub fn text(&mut self, text: &'static str) -> *const core::ffi::c_char {
-        let known = self.texts.iter().position(|(known, _)| core::ptr::eq(*known, text));
+    pub fn text(&self, text: &'static str) -> *const c_char {
+        let mut texts = self.texts.borrow_mut();
+        let known = texts.iter().position(|(known, _)| core::ptr::eq(*known, text));
         let at = known.unwrap_or_else(|| {
-            self.texts.push((text, CString::new(text).unwrap_or_default()));
-            self.texts.len() - 1
+            texts.push((text, CString::new(text).unwrap_or_default()));
+            texts.len() - 1
         });
-        self.texts.get(at).map_or(c"".as_ptr(), |(_, text)| text.as_ptr())
-    }
-
-    /// What is to be said of a thread scope's place among others; for messages.
-    pub fn titled(scope: &Scope) -> String {
-        tell::title(&scope.name)
+        texts.get(at).map_or(c"".as_ptr(), |(_, text)| text.as_ptr())
     }
 }

@@ -265,6 +265,22 @@ pub static STDERR: Setting = Setting {
                failed calls too; the descriptor is then kept open",
 };
 
+/// Where tests say how they went.
+pub static RESULTS: Setting = Setting {
+    variable: "ACLSHIM_RESULTS",
+    value: Value::Path("none"),
+    sentence: "a file that each scope of a test program (`aclshim.h`) appends one line of JSON to when it ends: what it saw, \
+               and which expectations were not met; `aclshim test` reads it",
+};
+
+/// What is done about golden files.
+pub static GOLDEN: Setting = Setting {
+    variable: "ACLSHIM_GOLDEN",
+    value: Value::Choice(&["check", "update"]),
+    sentence: "what aclshim_expect_golden does: check compares the calls of a scope with those that its file holds; update \
+               writes the file",
+};
+
 /// All settings.
 pub static SETTINGS: &[&Setting] = &[
     &CONFIG,
@@ -290,6 +306,8 @@ pub static SETTINGS: &[&Setting] = &[
     &SEGMENT,
     &BUDGET,
     &DEEPBIND,
+    &RESULTS,
+    &GOLDEN,
 ];
 
 /// A number of bytes as people write it: the largest unit that divides it.

@@ -1,0 +1,189 @@
+//! What is expected of a scope, and whether it was met.
+
+use super::entry::{Entry, Found};
+use super::state::{Scope, State};
+use super::{golden, tell};
+use aclshim_facts::rule::{Rule, Severity};
+use aclshim_facts::selector::Selector;
+use std::fmt::Write;
+
+/// An expectation.
+pub enum Expectation {
+    /// So many calls.
+    Calls(Bounds),
+    /// So many bytes.
+    Bytes(Bounds),
+    /// The calls on a stream are exactly these.
+    Order { stream: u64, each: Vec<Meant> },
+    /// A rule is broken exactly so often.
+    Finding { rule: &'static Rule, count: u64 },
+    /// No finding of at least this severity but those that are expected.
+    Clean { severity: Severity },
+    /// The calls are those of a file.
+    Golden { path: String },
+}
+
+/// Which calls, and as it was written.
+pub struct Meant {
+    pub which: Selector,
+    pub text: String,
+}
+
+/// Which calls, and how much of them.
+pub struct Bounds {
+    pub meant: Meant,
+    pub least: u64,
+    pub most: u64,
+}
+
+/// An expectation that was not met.
+pub struct Failure {
+    /// Its kind, for machines.
+    pub kind: &'static str,
+    /// All that is said of it.
+    pub text: String,
+}
+
+impl Meant {
+    /// To be shown behind what was counted.
+    fn shown(&self, of: &str) -> String {
+        if self.text.trim().is_empty() { String::new() } else { format!(" {of} \"{}\"", self.text) }
+    }
+}
+
+impl Bounds {
+    fn holds(&self, count: u64) -> bool {
+        (self.least..=self.most).contains(&count)
+    }
+}
+
+/// Judges all that is expected of a scope.
+pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
+    let mut failures: Vec<_> = scope.expectations.iter().filter_map(|expected| expected.judge(state, scope)).collect();
+    let unseen = scope.unseen();
+    if unseen > 0 && !scope.expectations.is_empty() {
+        let calls = tell::number(unseen, "call");
+        let text = format!("{}{calls} could not be seen, so nothing here is certain\n", tell::title(&scope.name));
+        failures.push(Failure { kind: "unseen", text });
+    }
+    failures
+}
+
+/// The findings of a scope, each with the place of its call.
+pub fn findings<'a>(state: &'a State, scope: &Scope) -> impl Iterator<Item = (u64, &'a Found)> + Clone {
+    (0..).zip(state.seen(scope)).flat_map(|(order, entry)| entry.findings.iter().map(move |found| (order, found)))
+}
+
+/// How many findings of a rule are expected, if anything is said of it.
+pub fn expected(scope: &Scope, rule: &Rule) -> Option<u64> {
+    scope.expectations.iter().rev().find_map(|other| match other {
+        Expectation::Finding { rule: other, count } if other.number == rule.number => Some(*count),
+        _ => None,
+    })
+}
+
+impl Expectation {
+    fn judge(&self, state: &State, scope: &Scope) -> Option<Failure> {
+        let (kind, text) = match self {
+            Self::Calls(bounds) => ("calls", calls(state, scope, bounds)?),
+            Self::Bytes(bounds) => ("bytes", bytes(state, scope, bounds)?),
+            Self::Order { stream, each } => ("order", order(state, scope, *stream, each)?),
+            Self::Finding { rule, count } => ("finding", finding(state, scope, rule, *count)?),
+            Self::Clean { severity } => ("clean", clean(state, scope, *severity)?),
+            Self::Golden { path } => ("golden", golden::judge(state, scope, path)?),
+        };
+        Some(Failure { kind, text: format!("{}{text}", tell::title(&scope.name)) })
+    }
+}
+
+/// All calls of a scope, those that are meant marked.
+fn with_marks(state: &State, scope: &Scope, which: &Selector) -> String {
+    let is_meant = |entry: &Entry| entry.known(|known| which.matches(known, &state.names.at(entry.at)));
+    let all = (0..).zip(state.seen(scope));
+    tell::calls(all, &state.names, |entry| is_meant(entry).then_some("counted"))
+}
+
+fn calls(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
+    let seen = state.meant(scope, &bounds.meant.which).count() as u64;
+    if bounds.holds(seen) {
+        return None;
+    }
+    let (wanted, of) = (tell::bounds(bounds.least, bounds.most, "call"), bounds.meant.shown("of"));
+    Some(format!("expected {wanted}{of}, saw {seen}\n{}", with_marks(state, scope, &bounds.meant.which)))
+}
+
+fn bytes(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
+    let moved = state.meant(scope, &bounds.meant.which).map(|(_, entry)| entry.moved());
+    let seen = moved.fold(0, u64::saturating_add);
+    if bounds.holds(seen) {
+        return None;
+    }
+    let (wanted, by) = (tell::bounds(bounds.least, bounds.most, "byte"), bounds.meant.shown("by"));
+    Some(format!("expected {wanted}{by}, saw {seen}\n{}", with_marks(state, scope, &bounds.meant.which)))
+}
+
+fn order(state: &State, scope: &Scope, stream: u64, each: &[Meant]) -> Option<String> {
+    let is_on = |entry: &Entry| entry.call().stream.is_some_and(|other| other as u64 == stream);
+    let seen: Vec<_> = (0..).zip(state.seen(scope)).filter(|(_, entry)| is_on(entry)).collect();
+    let is_meant =
+        |meant: &Meant, entry: &Entry| entry.known(|known| meant.which.matches(known, &state.names.at(entry.at)));
+    let fits = |nth: usize| match (each.get(nth), seen.get(nth)) {
+        (Some(meant), Some((_, entry))) => is_meant(meant, entry),
+        _ => false,
+    };
+    let wrong = (0..each.len().max(seen.len())).find(|nth| !fits(*nth))?;
+    let at = seen.first().map_or(u64::MAX, |(_, entry)| entry.at);
+    let name = match stream {
+        0 => "the default stream".into(),
+        stream => state
+            .names
+            .at(at)
+            .of_stream(stream)
+            .map_or_else(|| format!("stream {stream:#x}"), |name| format!("stream {name}")),
+    };
+    let wanted = tell::number(each.len() as u64, "call");
+    let mut text = format!(
+        "expected {wanted} on {name} in this order, saw {}; the first difference is at {}\n",
+        seen.len(),
+        wrong + 1
+    );
+    for (nth, meant) in each.iter().enumerate() {
+        let mark = if nth == wrong { "   <- not so" } else { "" };
+        let shown = if meant.text.trim().is_empty() { "any call" } else { meant.text.trim() };
+        let _ = writeln!(text, "  expected {}: {shown}{mark}", nth + 1);
+    }
+    let wrong = seen.get(wrong).map(|(_, entry)| entry.number);
+    let mark = |entry: &Entry| (Some(entry.number) == wrong).then_some("saw this");
+    text.push_str(&tell::calls(seen.iter().copied(), &state.names, mark));
+    Some(text)
+}
+
+fn finding(state: &State, scope: &Scope, rule: &Rule, count: u64) -> Option<String> {
+    let found = || findings(state, scope).filter(|(_, found)| found.rule.number == rule.number);
+    let seen = found().count() as u64;
+    if seen == count {
+        return None;
+    }
+    let mut text = format!("expected {} of {}, saw {seen}\n", tell::number(count, "finding"), rule.id);
+    text.push_str(&tell::findings(found()));
+    let is_it = |entry: &Entry| entry.findings.iter().any(|found| found.rule.number == rule.number);
+    text.push_str(&tell::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_it(entry).then_some("found")));
+    if seen < count {
+        let _ = writeln!(text, "  {}: {}.", rule.id, rule.statement);
+    }
+    Some(text)
+}
+
+fn clean(state: &State, scope: &Scope, severity: Severity) -> Option<String> {
+    let is_one = |found: &Found| found.severity >= severity && expected(scope, found.rule).is_none();
+    let found = || findings(state, scope).filter(|(_, found)| is_one(found));
+    let seen = found().count();
+    if seen == 0 {
+        return None;
+    }
+    let mut text = format!("expected no finding of severity {severity} or worse, saw {seen}\n");
+    text.push_str(&tell::findings(found()));
+    let is_it = |entry: &Entry| entry.findings.iter().any(is_one);
+    text.push_str(&tell::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_it(entry).then_some("found")));
+    Some(text)
+}

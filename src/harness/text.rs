@@ -1,0 +1,112 @@
+//! The texts that C hands over, and the few words that go back when one makes no sense.
+
+use super::aclshim_error::{self, *};
+use crate::{edge, log};
+use aclshim_facts::rule::Rule;
+use aclshim_facts::rules::RULES;
+use aclshim_facts::selector::Selector;
+use aclshim_trace::text::Text;
+use core::ffi::{CStr, c_char};
+use core::fmt::{self, Write};
+use std::borrow::Cow;
+
+/// So much of a text is kept.
+pub const MOST: usize = 256;
+/// So much of a name: as much as a selector can speak of.
+const NAME: usize = 127;
+
+/// A text of the caller's, read to its end once.
+#[derive(Clone, Copy)]
+pub struct Given<'a>(Option<&'a [u8]>);
+
+impl<'a> Given<'a> {
+    /// What C hands over.
+    ///
+    /// # Safety
+    /// NULL or a C string, which stays as it is for as long as this lives.
+    pub unsafe fn new(text: *const c_char) -> Self {
+        // SAFETY: the caller's promise.
+        Self((!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes()))
+    }
+
+    /// Whether there is none.
+    pub fn is_null(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// All of it; NULL is as good as an empty one.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.0.unwrap_or_default()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.bytes().is_empty()
+    }
+
+    /// As much of it as is kept. Only at the desk.
+    pub fn lossy(&self) -> Cow<'a, str> {
+        let bytes = self.bytes();
+        let mut text = String::from_utf8_lossy(bytes.get(..MOST).unwrap_or(bytes));
+        // A letter that was cut in two is none.
+        if bytes.len() > MOST && text.ends_with('\u{fffd}') {
+            text.to_mut().pop();
+        }
+        text
+    }
+
+    /// Whether it can be the name of something: a selector can speak of it.
+    pub fn is_name(&self) -> bool {
+        let bytes = self.bytes();
+        let is_letter = |byte: &u8| !byte.is_ascii_whitespace() && !byte.is_ascii_control() && !b";,*".contains(byte);
+        (1..=NAME).contains(&bytes.len())
+            && bytes.iter().all(is_letter)
+            && ![&b"default"[..], b"none"].contains(&bytes)
+            && !bytes.starts_with(b"0x")
+    }
+
+    /// The parts between semicolons; nothing behind the last one is none.
+    pub fn each(&self) -> impl Iterator<Item = Given<'a>> {
+        let bytes = self.bytes().trim_ascii_end();
+        let bytes = bytes.strip_suffix(b";").unwrap_or(bytes);
+        let parts = bytes.split(|byte| *byte == b';').map(|part| Given(Some(part.trim_ascii())));
+        parts.filter(move |_| !bytes.trim_ascii().is_empty())
+    }
+
+    /// What it means as a selector; if that is nothing, it is said.
+    pub fn selector(&self) -> Result<Selector, aclshim_error> {
+        Selector::parse(self.bytes()).map_err(|nonsense| {
+            say(format_args!("a selector makes no sense: {}", nonsense.in_text(self.bytes())));
+            ACLSHIM_NONSENSE
+        })
+    }
+
+    /// The rule that it names, if it names one; a name of none is said.
+    pub fn rule(&self) -> Result<Option<&'static Rule>, aclshim_error> {
+        if self.is_null() {
+            return Ok(None);
+        }
+        let found = RULES.iter().find(|rule| rule.id.as_bytes() == self.bytes());
+        found.map(|rule| Some(*rule)).ok_or_else(|| {
+            let shown = self.bytes().get(..64).unwrap_or(self.bytes());
+            let shown = shown.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+            say(format_args!("there is no rule {shown:?} (docs/rules.md lists them)"));
+            ACLSHIM_NONSENSE
+        })
+    }
+
+    /// As a path, from the working directory as it is now. Only at the desk.
+    pub fn absolute(&self) -> String {
+        let path = String::from_utf8_lossy(self.bytes()).into_owned();
+        std::path::absolute(&path).map_or(path, |path| path.to_string_lossy().into_owned())
+    }
+}
+
+/// Says a line to the author of the program.
+pub fn say(line: fmt::Arguments<'_>) {
+    edge::undisturbed(|| {
+        let mut text = Text::<1024>::new();
+        let _ = writeln!(text, "aclshim: {line}");
+        log::to_stderr(text.as_bytes());
+    });
+}
