@@ -21,7 +21,7 @@ const std::vector<size_t> kSome = {1, 2, 5};
 class Scope {
 public:
     explicit Scope(const char *name) : id_(aclshim_scope_begin(name, ACLSHIM_THIS_THREAD)) { EXPECT_GE(id_, 0); }
-    ~Scope() { EXPECT_EQ(aclshim_scope_end(id_), 0) << "see above what the scope expected"; }
+    ~Scope() { EXPECT_EQ(aclshim_scope_end(id_), 0) << "standard error says what the scope expected"; }
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
     operator aclshim_scope() const { return id_; }
