@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{check, libdl, names, objects, rebind, settings, target, thread, world};
+use crate::{check, inject, libdl, names, objects, rebind, settings, target, thread, world};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -103,6 +103,7 @@ fn prepare() -> Standing {
     unsafe {
         settings::read();
         check::read();
+        inject::read();
     }
     world::read();
 
@@ -113,10 +114,12 @@ fn prepare() -> Standing {
     let harness = visible(c"aclshim_harness");
     let standing = if harness != 0 && !is_own(harness) && is_another(harness) {
         Standing::Passive
-    } else if settings::settings().mode == settings::MODE_OFF || !(settings::settings().records() || check::is_strict())
+    } else if settings::settings().mode == settings::MODE_OFF
+        || !(settings::settings().records() || check::is_strict() || inject::is_asked_for())
     {
         Standing::Off
     } else {
+        inject::start();
         Standing::Active
     };
     // Asked of the objects, not of the loader: to it a stub in the program is a definition.

@@ -15,9 +15,9 @@
 
 use crate::harness::watch;
 use crate::names::COUNT;
-use crate::record::{Frame, Short, Words, stack};
+use crate::record::{Answer, Frame, Short, Words, stack};
 use crate::target::{self, Gate, Gates, PRIVATE};
-use crate::{check, identity};
+use crate::{check, identity, inject};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
@@ -163,22 +163,32 @@ macro_rules! entries {
                         let before = unsafe { check::before(Function::$name, &call, &frame, ticket) };
                         ticket.go();
                         // SAFETY: as above.
-                        let code = match unsafe { before.refuse(Function::$name, &call) } {
-                            Some(code) => code,
-                            // SAFETY: the caller's promise, passed on unchanged.
-                            None => unsafe { real($($arg),*) },
+                        let answer = match unsafe { before.refuse(Function::$name, &call) } {
+                            Some(code) => Answer::ours(code),
+                            None => {
+                                // SAFETY: as above.
+                                let strike = unsafe { inject::before(Function::$name, &call, caller, &frame, &before) };
+                                ticket.strike(strike.is_some());
+                                let code = match inject::instead(&strike) {
+                                    Some(_) => None,
+                                    // SAFETY: the caller's promise, passed on unchanged.
+                                    None => Some(unsafe { real($($arg),*) }),
+                                };
+                                // SAFETY: it has just returned, or was not forwarded.
+                                unsafe { inject::after(&strike, &call, code) }
+                            }
                         };
                         let now = frame.now();
                         ticket.returned();
-                        if code == ACL_SUCCESS && identity::is_wanted() {
+                        if answer.of_vendor == Some(ACL_SUCCESS) && identity::is_wanted() {
                             identity::accepted(&call, caller);
                         }
-                        // SAFETY: it has just returned, or was refused in the vendor's place.
+                        // SAFETY: it has just returned, or was answered in the vendor's place.
                         unsafe {
-                            frame.end_long(now, code, Function::$name, &call, &before, ticket);
-                            watch::end(ticket, code, &call, &before);
+                            frame.end_long(now, answer, Function::$name, &call, &before, ticket);
+                            watch::end(ticket, answer, &call, &before);
                         }
-                        code
+                        answer.code
                     }
                 )*
             }

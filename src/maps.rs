@@ -1,22 +1,46 @@
 //! What the kernel says of this process's memory.
 
+use crate::edge;
+use aclshim_trace::text::Text;
+
 /// Whether the page at `address` may be written to now, if the kernel says.
 pub fn is_writable(address: usize) -> Option<bool> {
+    let mut lines = Lines { address, line: [0; 40], filled: 0, answer: None };
+    read(|byte| {
+        lines.take(byte);
+        lines.answer.is_none()
+    });
+    lines.answer
+}
+
+/// Hands the file name of the module that `address` lies in to `is`, with the way from where the module begins in memory;
+/// what `is` says, or no.
+pub fn is_module(address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
+    let mut modules = Modules::new(address);
+    // A handler that jumped out would leave the descriptor behind.
+    edge::undisturbed(|| read(|byte| modules.take(byte)));
+    // A program may be replaced while it runs; it has the same name for all that.
+    let name = modules.name.as_bytes();
+    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    modules.answer.is_some_and(|offset| is(name, offset))
+}
+
+/// Reads all, byte by byte, while `take` wants more.
+fn read(mut take: impl FnMut(u8) -> bool) {
     // SAFETY: a descriptor of our own, closed before we leave, and a buffer of ours.
     unsafe {
         let fd = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {
-            return None;
+            return;
         }
-        let mut lines = Lines { address, line: [0; 40], filled: 0, answer: None };
         let mut chunk = [0u8; 2048];
-        while lines.answer.is_none() {
+        let mut wants_more = true;
+        while wants_more {
             let got = libc::read(fd, chunk.as_mut_ptr().cast(), chunk.len());
             let Some(read) = usize::try_from(got).ok().filter(|&read| read > 0) else { break };
-            chunk[..read].iter().for_each(|&byte| lines.take(byte));
+            wants_more = chunk.iter().take(read).all(|&byte| take(byte));
         }
         libc::close(fd);
-        lines.answer
     }
 }
 
@@ -43,11 +67,78 @@ impl Lines {
 /// What a line says of `address`, if it is about it.
 fn writable(line: &[u8], address: usize) -> Option<bool> {
     let mut words = line.split(|&byte| byte == b' ');
-    let mut bounds = words
-        .next()?
-        .split(|&byte| byte == b'-')
-        .map(|digits| core::str::from_utf8(digits).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok()));
-    let (start, end) = (bounds.next()??, bounds.next()??);
+    let (start, end) = bounds(words.next()?)?;
     let permissions = words.next()?;
     (start..end).contains(&address).then(|| permissions.get(1) == Some(&b'w'))
+}
+
+/// `start-end`.
+fn bounds(text: &[u8]) -> Option<(usize, usize)> {
+    let number = |digits| usize::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok();
+    let mut bounds = text.split(|&byte| byte == b'-').map(number);
+    Some((bounds.next()??, bounds.next()??))
+}
+
+/// The lines as they come, for the one that an address lies in. A module is what lines one after another say of the same
+/// file, as whoever reads the records finds it.
+struct Modules {
+    address: u64,
+    /// Of this line: its first word, and a number for its path.
+    range: Text<40>,
+    in_range: bool,
+    path: u64,
+    /// What follows the last `/` of its path.
+    name: Text<256>,
+    /// The path of the line before, and where the first line of it began.
+    last: u64,
+    first: u64,
+    answer: Option<u64>,
+}
+
+/// No path.
+const NONE: u64 = 0;
+
+impl Modules {
+    fn new(address: u64) -> Self {
+        let (range, name) = (Text::new(), Text::new());
+        Self { address, range, in_range: true, path: NONE, name, last: NONE, first: 0, answer: None }
+    }
+
+    /// Takes a byte; whether more are wanted.
+    fn take(&mut self, byte: u8) -> bool {
+        if byte == b'\n' {
+            self.end_line();
+            if self.answer.is_some() {
+                return false;
+            }
+            (self.in_range, self.last) = (true, self.path);
+            self.range.clear();
+            self.path = NONE;
+            return true;
+        }
+        if self.in_range {
+            self.in_range = byte != b' ';
+            self.range.push(&[byte]);
+        } else if byte == b'/' || self.path != NONE {
+            self.path = (self.path ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) | 1;
+            match byte {
+                b'/' => self.name.clear(),
+                _ => _ = self.name.push(&[byte]),
+            }
+        }
+        true
+    }
+
+    fn end_line(&mut self) {
+        let Some((start, end)) = bounds(self.range.as_bytes().trim_ascii_end()) else { return };
+        if self.path == NONE {
+            return;
+        }
+        if self.path != self.last {
+            self.first = start as u64;
+        }
+        if (start as u64..end as u64).contains(&self.address) {
+            self.answer = Some(self.address - self.first);
+        }
+    }
 }

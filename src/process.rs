@@ -8,7 +8,7 @@
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{check, drain, identity};
+use crate::{check, drain, identity, inject};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
@@ -280,4 +280,5 @@ fn say_nonsense() {
         log::nonsense(setting, line);
     }
     check::policy(log::nonsense_rule);
+    inject::say();
 }

@@ -12,6 +12,7 @@
 use crate::boot::{Standing, standing};
 use crate::check::{self, Before, Judgement};
 use crate::harness::watch::{self, Ticket};
+use crate::process::Process;
 use crate::settings::settings;
 use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
@@ -34,6 +35,27 @@ pub struct Frame {
     slot: *const Slot,
     head: Head,
     outer: usize,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy)]
+pub struct Answer {
+    /// What the program gets.
+    pub code: i32,
+    /// What the vendor's function has returned, if it was called.
+    pub of_vendor: Option<i32>,
+}
+
+impl Answer {
+    /// Given in the vendor's place.
+    pub fn ours(code: i32) -> Self {
+        Self { code, of_vendor: None }
+    }
+
+    /// The vendor's own.
+    pub fn vendors(code: i32) -> Self {
+        Self { code, of_vendor: Some(code) }
+    }
 }
 
 /// No number: the call is not recorded.
@@ -200,11 +222,6 @@ impl Frame {
         judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });
     }
 
-    /// Whether the call was made inside another one.
-    pub fn is_nested(&self) -> bool {
-        self.head.is_nested()
-    }
-
     /// Notes the scope that a call lies in which began as [`long`](Self::long).
     pub fn note_scope(&self, scope: u32) {
         if let Some((place, number)) = self.shown() {
@@ -220,7 +237,7 @@ impl Frame {
         unsafe { self.place.as_ref() }.map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
     }
 
-    /// A call that began as [`long`](Self::long) has returned `code` at [`now`](Self::now).
+    /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
     ///
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.
@@ -228,13 +245,14 @@ impl Frame {
     pub unsafe fn end_long(
         self,
         now: u64,
-        code: i32,
+        answer: Answer,
         function: Function,
         call: &Call,
         before: &Before,
         ticket: Ticket,
     ) {
-        if let Form::Batch(of) = &call.form {
+        // What the vendor has not looked at may not be looked at.
+        if let (Form::Batch(of), Some(code)) = (&call.form, answer.of_vendor) {
             let shown = self.shown();
             if let Some((place, number)) = shown {
                 // SAFETY: the caller's promise; the call was recorded as a batch.
@@ -248,7 +266,23 @@ impl Frame {
                 watch::found(ticket, &judgement);
             }
         }
-        self.end_at(code, |_| (now, 1));
+        self.end_at(answer.code, |_| (now, 1));
+    }
+
+    /// Whether the vendor makes the call, which came from `caller`, inside another one. Where it is not recorded nobody
+    /// knows for certain: then whether the vendor makes it.
+    pub fn is_nested(&self, caller: usize) -> bool {
+        if self.place.is_null() { vendor::calls_from(caller) } else { self.head.is_nested() }
+    }
+
+    /// Shows a flag of the call, which began as [`long`](Self::long), in its record.
+    #[cold]
+    pub fn flag(&self, flag: u16) {
+        if let Some((place, number)) = self.shown() {
+            // SAFETY: the place is open, and the record has two slots at least.
+            let more = unsafe { place.slot(number + 1) };
+            more.set(3, more.0[3].load(Ordering::Relaxed) | Extent::new(0, flag, 0).0);
+        }
     }
 
     #[inline(always)]
@@ -387,7 +421,7 @@ fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
 
 /// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's
 /// start `is_put_off`, or the library is to be asked who it is.
-fn come_back(place: &Place, is_put_off: bool) {
+pub fn come_back(place: &Place, is_put_off: bool) {
     let drain = is_put_off.then(drain::calls).flatten();
     let Some(calls) = drain.into_iter().chain(identity::seek()).min() else { return };
     let soon = place.next.load(Ordering::Relaxed) + (calls - 1);
@@ -396,39 +430,54 @@ fn come_back(place: &Place, is_put_off: bool) {
     }
 }
 
-/// Finds a place for this thread, with its first call in this process.
+/// Finds a place for this thread, with its first call in this process; a call without one is counted.
 fn attach() -> bool {
+    let Err(nowhere) = take_place() else { return true };
+    match nowhere {
+        Nowhere::Off => {}
+        Nowhere::Early => process::miss_early(),
+        Nowhere::NoRing(process) => {
+            process.miss();
+            // Each attempt costs a few system calls: the next one comes after twice as many calls.
+            let thread = thread::current();
+            thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
+            thread.patience.set(thread.waits.get() - 1);
+        }
+    }
+    false
+}
+
+/// Why a thread has no place.
+pub enum Nowhere {
+    /// Nothing is to be recorded.
+    Off,
+    /// Too early, or there is no memory at all.
+    Early,
+    /// There is no ring for it.
+    NoRing(&'static Process),
+}
+
+/// Finds a place for this thread. Signals are held back.
+pub fn take_place() -> Result<&'static Place, Nowhere> {
     match standing() {
         Standing::Active => {}
-        Standing::Unready => {
-            process::miss_early();
-            return false;
-        }
-        Standing::Off | Standing::Passive => return false,
+        Standing::Unready => return Err(Nowhere::Early),
+        Standing::Off | Standing::Passive => return Err(Nowhere::Off),
     }
     let thread = thread::current();
     if !thread.visited.replace(true) {
         rebind::refresh(rebind::Trigger::Copy);
     }
-    let Some(process) = process::own() else {
-        process::miss_early();
-        return false;
-    };
+    let process = process::own().ok_or(Nowhere::Early)?;
     // A signal handler may have come before us.
     // SAFETY: NULL, or pages that are never unmapped.
-    if unsafe { thread.place.get().as_ref() }.is_some_and(Place::is_open) {
-        return true;
+    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
+        return Ok(place);
     }
     let place = process.make_file().and_then(|file| process.place_for(identity::thread_id(), file));
-    let Some(place) = place else {
-        process.miss();
-        // Each attempt costs a few system calls: the next one comes after twice as many calls.
-        thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
-        thread.patience.set(thread.waits.get() - 1);
-        return false;
-    };
+    let place = place.ok_or(Nowhere::NoRing(process))?;
     thread.place.set(place);
     drain::ensure(process);
     come_back(place, drain::is_still_put_off());
-    true
+    Ok(place)
 }

@@ -4,8 +4,9 @@
 
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{
-    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, GOLDEN, MODE, MUTE, REAL,
-    RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting, Value, bytes_text,
+    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, GOLDEN, INJECT, MODE,
+    MUTE, PRESET, REAL, RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting,
+    Value, bytes_text,
 };
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
@@ -57,6 +58,10 @@ pub struct Settings {
     pub as_products: Text<256>,
     /// [`MUTE`].
     pub mute: Text<1024>,
+    /// [`INJECT`].
+    pub inject: Text<2048>,
+    /// Which word of [`PRESET`].
+    pub preset: usize,
     /// [`BASELINE`], absolute; empty if not set.
     pub baseline: Text<PATH>,
     /// [`FILE`].
@@ -89,6 +94,8 @@ pub const MODE_ENFORCE: usize = 1;
 pub const STACK_FINDINGS: usize = 1;
 /// `update` among the words of [`GOLDEN`].
 pub const GOLDEN_UPDATE: usize = 1;
+/// `production` among the words of [`PRESET`].
+pub const PRESET_PRODUCTION: usize = 1;
 /// `off` among the words of [`MODE`].
 pub const MODE_OFF: usize = 2;
 /// `off` among the words of [`RECORD`].
@@ -116,6 +123,8 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     cann: Text::new(),
     as_products: Text::new(),
     mute: Text::new(),
+    inject: Text::new(),
+    preset: 0,
     baseline: Text::new(),
     ring_size: RING_SIZE.default_number(),
     batch_items: BATCH_ITEMS.default_number(),
@@ -175,6 +184,7 @@ pub unsafe fn read() {
         (&STACK, &mut settings.stack),
         (&STDERR, &mut settings.stderr),
         (&GOLDEN, &mut settings.golden),
+        (&PRESET, &mut settings.preset),
     ] {
         let Some(given) = variable(setting) else { continue };
         match setting.choices().iter().position(|word| word.as_bytes() == given) {
@@ -212,6 +222,7 @@ pub unsafe fn read() {
     text(&CANN, &mut |given| settings.cann.set(given));
     text(&AS, &mut |given| settings.as_products.set(given));
     text(&MUTE, &mut |given| settings.mute.set(given));
+    text(&INJECT, &mut |given| settings.inject.set(given));
     settings.real.push(variable(&REAL).unwrap_or_default());
     // Absolute: the program may go elsewhere before its first copy.
     push_absolute(&mut settings.ring_dir, variable(&RING_DIR).unwrap_or(b"/dev/shm"));
@@ -279,6 +290,7 @@ impl Settings {
                 (&STACK, self.stack),
                 (&STDERR, self.stderr),
                 (&GOLDEN, self.golden),
+                (&PRESET, self.preset),
             ];
             let number = [
                 (&RING_SIZE, u64::from(self.slots()) * 64),
@@ -306,13 +318,18 @@ impl Settings {
                     (&CANN, self.cann.as_bytes()),
                     (&AS, self.as_products.as_bytes()),
                     (&MUTE, self.mute.as_bytes()),
+                    (&INJECT, self.inject.as_bytes()),
                     (&BASELINE, self.baseline.as_bytes()),
                     (&RESULTS, self.results.as_bytes()),
                     (&CONFIG, self.config.as_bytes()),
                 ];
                 let found = text.iter().find(|(other, _)| of(other)).map_or(&b""[..], |(_, text)| text);
                 for chunk in found.utf8_chunks() {
-                    out.write_str(chunk.valid())?;
+                    // One line, whatever stands in it.
+                    chunk.valid().split('\n').enumerate().try_for_each(|(nth, line)| {
+                        out.write_str(if nth == 0 { "" } else { " " })?;
+                        out.write_str(line)
+                    })?;
                 }
             }
             out.write_str("\n")?;

@@ -13,6 +13,7 @@ use crate::boot::{Standing, standing};
 use crate::names::NAMES;
 use crate::record::stack;
 use crate::settings::settings;
+use crate::tell::{Told, tell_mark, tell_name, tell_scope_begin, tell_scope_end};
 use crate::{edge, log};
 use aclshim_facts::rule::Severity;
 use aclshim_golden::Named;
@@ -97,7 +98,9 @@ pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclsh
         };
         // SAFETY: the caller's promise.
         let name = unsafe { Given::new(name) };
-        at_desk(|state| state.begin(&name.lossy(), reach).map(|scope| scope.id))
+        let (id, parent) = at_desk(|state| state.begin(&name.lossy(), reach).map(|scope| (scope.id, scope.parent)))?;
+        let _ = tell_scope_begin(id as u32, parent as u32, name.cut(text::MOST));
+        Ok(id)
     })
 }
 
@@ -106,6 +109,7 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
     answer(|| {
         let ended = at_desk(|state| {
             let scope = state.end(scope)?;
+            crate::inject::remove(scope.id as u64);
             state.look_around(here);
             state.judge(scope.first);
             let failures = expect::judge(state, &scope);
@@ -123,6 +127,7 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
         if is_written == Some(false) {
             text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
         }
+        let _ = tell_scope_end(scope as u32, count as u64);
         desk::forget(ended);
         Ok(count as i64)
     })
@@ -332,7 +337,10 @@ pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
     answer(|| {
         // SAFETY: the caller's promise.
         let given = unsafe { Given::new(text) };
-        if given.is_null() { Err(ACLSHIM_INVALID) } else { Ok(0) }
+        if given.is_null() {
+            return Err(ACLSHIM_INVALID);
+        }
+        told(tell_mark(given.cut(text::MOST)))
     })
 }
 
@@ -352,7 +360,16 @@ unsafe fn name(named: Named, name: *const c_char) -> Answer {
         }
         state.names.give(named, &given.lossy());
         Ok(0)
+    })?;
+    told(match named {
+        Named::Stream(stream) => tell_name(aclshim_trace::told::Named::Stream, stream, 0, given.bytes()),
+        Named::Buffer { begin, size } => tell_name(aclshim_trace::told::Named::Buffer, begin, size, given.bytes()),
     })
+}
+
+/// Whether something is in the record; where nothing is recorded, nobody misses it.
+fn told(told: Told) -> Answer {
+    if told == Told::NoRoom { Err(ACLSHIM_MEMORY) } else { Ok(0) }
 }
 
 pub unsafe extern "C" fn name_stream(stream: *const c_void, called: *const c_char) -> i64 {

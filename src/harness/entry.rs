@@ -318,8 +318,9 @@ impl Entry {
         self.findings.extend(new);
     }
 
-    /// Whether it was not forwarded.
-    pub fn set_refused(&mut self) {
-        self.flags |= ACLSHIM_WAS_REFUSED as i32;
+    /// What else is to be said of it.
+    pub fn set_flags(&mut self, is_refused: bool, is_struck: bool) {
+        let flags = [(is_refused, ACLSHIM_WAS_REFUSED), (is_struck, ACLSHIM_INJECTED)];
+        self.flags = flags.into_iter().filter(|(is_it, _)| *is_it).fold(0, |all, (_, flag)| all | flag as i32);
     }
 }

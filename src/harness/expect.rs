@@ -96,11 +96,13 @@ impl Expectation {
     }
 }
 
+fn is_meant(state: &State, meant: &Meant, entry: &Entry) -> bool {
+    entry.known(|known| meant.which.matches(known, &state.names.at(entry.at)))
+}
+
 /// All calls of a scope, those that are meant marked.
-fn with_marks(state: &State, scope: &Scope, which: &Selector) -> String {
-    let is_meant = |entry: &Entry| entry.known(|known| which.matches(known, &state.names.at(entry.at)));
-    let all = (0..).zip(state.seen(scope));
-    tell::calls(all, &state.names, |entry| is_meant(entry).then_some("counted"))
+fn with_marks(state: &State, scope: &Scope, is_meant: impl Fn(&Entry) -> bool) -> String {
+    tell::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_meant(entry).then_some("counted"))
 }
 
 fn calls(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
@@ -109,7 +111,8 @@ fn calls(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
         return None;
     }
     let (wanted, of) = (tell::bounds(bounds.least, bounds.most, "call"), bounds.meant.shown("of"));
-    Some(format!("expected {wanted}{of}, saw {seen}\n{}", with_marks(state, scope, &bounds.meant.which)))
+    let is_meant = |entry: &Entry| is_meant(state, &bounds.meant, entry);
+    Some(format!("expected {wanted}{of}, saw {seen}\n{}", with_marks(state, scope, is_meant)))
 }
 
 fn bytes(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
@@ -119,16 +122,15 @@ fn bytes(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
         return None;
     }
     let (wanted, by) = (tell::bounds(bounds.least, bounds.most, "byte"), bounds.meant.shown("by"));
-    Some(format!("expected {wanted}{by}, saw {seen}\n{}", with_marks(state, scope, &bounds.meant.which)))
+    let is_meant = |entry: &Entry| is_meant(state, &bounds.meant, entry) && entry.moved() > 0;
+    Some(format!("expected {wanted}{by}, saw {seen}\n{}", with_marks(state, scope, is_meant)))
 }
 
 fn order(state: &State, scope: &Scope, stream: u64, each: &[Meant]) -> Option<String> {
     let is_on = |entry: &Entry| entry.call().stream.is_some_and(|other| other as u64 == stream);
     let seen: Vec<_> = (0..).zip(state.seen(scope)).filter(|(_, entry)| is_on(entry)).collect();
-    let is_meant =
-        |meant: &Meant, entry: &Entry| entry.known(|known| meant.which.matches(known, &state.names.at(entry.at)));
     let fits = |nth: usize| match (each.get(nth), seen.get(nth)) {
-        (Some(meant), Some((_, entry))) => is_meant(meant, entry),
+        (Some(meant), Some((_, entry))) => is_meant(state, meant, entry),
         _ => false,
     };
     let wrong = (0..each.len().max(seen.len())).find(|nth| !fits(*nth))?;

@@ -1,18 +1,38 @@
-//! Injections of a scope.
+//! Injections of a scope: set and taken back here, drawn in [`crate::inject`].
 
 use super::aclshim_error::{self, *};
-use super::aclshim_scope;
-use super::desk;
-use super::text::Given;
+use super::text::{self, Given};
+use super::{aclshim_scope, desk, state};
+use crate::inject::{self, Refused};
 
 /// Sets injections for the calls that a scope sees; how many.
-pub fn set(scope: aclshim_scope, _given: &Given<'_>) -> Result<i64, aclshim_error> {
-    desk::with(|state| state.scope(scope).map(|_| ()))??;
-    Err(ACLSHIM_REFUSED)
+pub fn set(scope: aclshim_scope, given: &Given<'_>) -> Result<i64, aclshim_error> {
+    let set = desk::with(|state| {
+        let reach = match state.scope(scope)?.reach {
+            state::Reach::Thread => inject::Reach::ThisThread,
+            state::Reach::Process => inject::Reach::WholeProcess,
+        };
+        Ok(inject::add(scope as u64, reach, given.bytes()))
+    })??;
+    let refused = match set {
+        Ok(count) => return Ok(count as i64),
+        Err(refused) => refused,
+    };
+    Err(match refused {
+        Refused::Nonsense(nonsense) => {
+            text::say(format_args!("an injection makes no sense: {}", nonsense.in_text(given.bytes())));
+            ACLSHIM_NONSENSE
+        }
+        Refused::Room | Refused::Memory => ACLSHIM_MEMORY,
+        Refused::Production => {
+            text::say(format_args!("an injection is refused, because ACLSHIM_PRESET=production"));
+            ACLSHIM_REFUSED
+        }
+    })
 }
 
 /// How often one of them has struck.
 pub fn struck(scope: aclshim_scope) -> Result<i64, aclshim_error> {
     desk::with(|state| state.scope(scope).map(|_| ()))??;
-    Ok(0)
+    Ok(i64::try_from(inject::struck(scope as u64)).unwrap_or(i64::MAX))
 }

@@ -6,7 +6,7 @@ use super::entry::{Entry, Fate};
 use super::expect::Expectation;
 use super::names::Names;
 use super::watch::{self, set_open, thread_number};
-use crate::{identity, process, vendor};
+use crate::{identity, process};
 use aclshim_facts::selector::Selector;
 use aclshim_trace::clock::monotonic_ns;
 use core::cell::RefCell;
@@ -159,14 +159,18 @@ impl State {
         })
     }
 
-    /// Whether a call from `caller` is made inside another one that the thread has under way.
-    pub fn is_inside(&self, thread: u64, here: usize, caller: usize) -> bool {
-        self.open_calls().any(|entry| entry.thread == thread && entry.here > here) && vendor::calls_from(caller)
-    }
-
     /// The calls of a thread whose frames are gone were left: `is_gone` knows by where they lie.
     pub fn leave(&mut self, thread: u64, is_gone: impl Fn(usize) -> bool) {
-        let gone = |entry: &&Entry| entry.thread == thread && is_gone(entry.here);
+        self.leave_all(|entry| entry.thread == thread && is_gone(entry.here));
+    }
+
+    /// The same of those that began after the call with that number.
+    pub fn leave_since(&mut self, thread: u64, number: u64) {
+        self.leave_all(|entry| entry.thread == thread && entry.number > number);
+    }
+
+    fn leave_all(&mut self, is_gone: impl Fn(&Entry) -> bool) {
+        let gone = |entry: &&Entry| is_gone(entry);
         let left: Vec<u64> = self.open_calls().filter(gone).map(|entry| entry.number).collect();
         for number in left {
             if let Some(entry) = self.entry(number) {
@@ -181,14 +185,9 @@ impl State {
     pub fn look_around(&mut self, here: usize) {
         self.names.forget_modules();
         let me = thread_number();
-        self.leave(me, |other| other < here);
-        let mut gone: Vec<u64> = self
-            .open_calls()
-            .filter(|entry| !process::is_alive(entry.system_thread))
-            .map(|entry| entry.thread)
-            .collect();
-        gone.dedup();
-        gone.into_iter().for_each(|thread| self.leave(thread, |_| true));
+        // A frame of ours is smaller than that of any call.
+        self.leave(me, |other| other < here && watch::is_gone(other, here));
+        self.leave_all(|entry| !process::is_alive(entry.system_thread));
     }
 
     /// The calls that a scope sees, in order.

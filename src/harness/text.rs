@@ -39,6 +39,11 @@ impl<'a> Given<'a> {
         self.0.unwrap_or_default()
     }
 
+    /// So much of it at most.
+    pub fn cut(&self, most: usize) -> &'a [u8] {
+        self.bytes().get(..most).unwrap_or(self.bytes())
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.bytes().is_empty()
@@ -47,7 +52,7 @@ impl<'a> Given<'a> {
     /// As much of it as is kept. Only at the desk.
     pub fn lossy(&self) -> Cow<'a, str> {
         let bytes = self.bytes();
-        let mut text = String::from_utf8_lossy(bytes.get(..MOST).unwrap_or(bytes));
+        let mut text = String::from_utf8_lossy(self.cut(MOST));
         // A letter that was cut in two is none.
         if bytes.len() > MOST && text.ends_with('\u{fffd}') {
             text.to_mut().pop();

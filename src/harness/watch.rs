@@ -3,9 +3,10 @@
 
 use super::desk;
 use super::entry::{Entry, Fate};
+use super::names::NamesAt;
 use super::state::Reach;
 use crate::check::{Before, Judgement};
-use crate::record::{Frame, Words};
+use crate::record::{Answer, Frame, Words};
 use crate::target::{self, Reason};
 use crate::{arrays, identity, thread};
 use aclshim_facts::Function;
@@ -26,10 +27,11 @@ pub struct Ticket {
     number: u64,
     begun: u64,
     ended: u64,
+    is_struck: bool,
 }
 
 impl Ticket {
-    const NONE: Self = Self { number: 0, begun: 0, ended: 0 };
+    const NONE: Self = Self { number: 0, begun: 0, ended: 0, is_struck: false };
 
     /// Whether a scope sees the call.
     pub fn is_some(self) -> bool {
@@ -42,6 +44,12 @@ impl Ticket {
         if self.is_some() {
             self.begun = monotonic_ns();
         }
+    }
+
+    /// Whether an injection strikes the call.
+    #[inline(always)]
+    pub fn strike(&mut self, is_struck: bool) {
+        self.is_struck = is_struck;
     }
 
     /// The vendor has returned.
@@ -95,10 +103,10 @@ fn begin_seen(function: Function, caller: usize, here: usize, words: &Words, fra
         let thread = thread_number();
         let scope = state.scopes.iter().rev().find(|scope| scope.reaches(thread))?;
         let id = scope.id;
-        if frame.is_nested() || state.is_inside(thread, here, caller) {
+        if frame.is_nested(caller) {
             return None;
         }
-        state.leave(thread, |other| other <= here);
+        state.leave(thread, |other| is_gone(other, here));
         if !desk::has_room(size_of::<Entry>()) {
             desk::miss();
             return None;
@@ -113,6 +121,22 @@ fn begin_seen(function: Function, caller: usize, here: usize, words: &Words, fra
     Ticket { number, ..Ticket::NONE }
 }
 
+/// Whether a frame that lay at `other` is gone when its thread is at `here`: beside it or above. Frames of different
+/// functions are not equally large; one inside another has at least all of its own between.
+pub fn is_gone(other: usize, here: usize) -> bool {
+    const DIFFERENCE: usize = 256;
+    other <= here.saturating_add(DIFFERENCE) && !is_on_another_stack()
+}
+
+/// Whether this thread handles a signal on a stack of its own: addresses say nothing there.
+fn is_on_another_stack() -> bool {
+    // SAFETY: asks, into a value of ours; all zero is a valid one.
+    unsafe {
+        let mut stack = core::mem::zeroed::<libc::stack_t>();
+        libc::sigaltstack(core::ptr::null(), &mut stack) == 0 && stack.ss_flags & libc::SS_ONSTACK != 0
+    }
+}
+
 /// Something was found wrong with a batch.
 pub fn found(ticket: Ticket, judgement: &Judgement) {
     if ticket.is_some() {
@@ -124,24 +148,24 @@ pub fn found(ticket: Ticket, judgement: &Judgement) {
     }
 }
 
-/// A call has returned `code`.
+/// A call has got its answer.
 ///
 /// # Safety
 /// By the vendor's function, for the arguments of `call`, or in its place.
 #[inline(always)]
-pub unsafe fn end(ticket: Ticket, code: i32, call: &Call, before: &Before) {
+pub unsafe fn end(ticket: Ticket, answer: Answer, call: &Call, before: &Before) {
     if ticket.is_some() {
         // SAFETY: the caller's promise.
-        unsafe { end_seen(ticket, code, call, before) };
+        unsafe { end_seen(ticket, answer, call, before) };
     }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn end_seen(ticket: Ticket, code: i32, call: &Call, before: &Before) {
-    let copied = match &call.form {
+unsafe fn end_seen(ticket: Ticket, answer: Answer, call: &Call, before: &Before) {
+    let copied = match (&call.form, answer.of_vendor) {
         // SAFETY: the caller's promise.
-        Form::Batch(batch) if !before.is_refusal() => unsafe { arrays::copied(batch, code) },
+        (Form::Batch(batch), Some(code)) => unsafe { arrays::copied(batch, code) },
         _ => None,
     };
     // Not at the desk for the first time: nobody is to wait for a fault.
@@ -150,21 +174,25 @@ unsafe fn end_seen(ticket: Ticket, code: i32, call: &Call, before: &Before) {
         // A fork child ends what its parent began, and knows nothing of it.
         let entry = state.entry(ticket.number)?;
         entry.fate = Fate::Done;
-        entry.code = code;
+        entry.code = answer.code;
         entry.duration_ns = ticket.ended.saturating_sub(ticket.begun);
-        if before.is_refusal() {
-            entry.set_refused();
-        }
+        entry.set_flags(before.is_refusal(), ticket.is_struck);
         match &copied {
             Some(copied) if desk::has_room(64 * copied.dsts.len()) => entry.keep(copied),
             Some(_) => desk::miss(),
             None => {}
         }
-        let (thread, here) = (entry.thread, entry.here);
-        state.leave(thread, |other| other < here);
+        let thread = entry.thread;
         state.close(ticket.number);
+        // What this thread has begun since is over, one way or the other.
+        state.leave_since(thread, ticket.number);
         Some(())
     });
+}
+
+/// Asks for the names that the program has given, as they are now; `false` where they cannot be had.
+pub fn with_names(asked: impl FnOnce(&NamesAt<'_>) -> bool) -> bool {
+    desk::desk().is_some() && desk::with(|state| asked(&state.names.at(u64::MAX))).unwrap_or(false)
 }
 
 /// Whether a reach and a thread are a scope's.

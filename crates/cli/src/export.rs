@@ -15,6 +15,7 @@ mod timeline;
 
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::survey::Process;
+use aclshim_trace::told::Told;
 use anyhow::Result;
 use chrome::Chrome;
 use clap::ValueEnum;
@@ -72,6 +73,10 @@ enum Format {
 trait Sink {
     /// One more.
     fn row(&mut self, row: &Row, texts: &Texts) -> Result<()>;
+    /// What a program tells of itself, at the time and on the thread that `row` says; for whom that is nothing passes it by.
+    fn remark(&mut self, _row: &Row, _what: &Told, _name: &str, _texts: &Texts) -> Result<()> {
+        Ok(())
+    }
     /// There are no more.
     fn finish(self: Box<Self>, texts: &Texts) -> Result<()>;
 }
@@ -104,12 +109,13 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let traces = &arguments.traces;
     let survey = match format {
         // A table has no order, and this way is the faster.
-        Format::Parquet => traces.watch(Nothing::IsAnError, &mut rows)?,
+        Format::Parquet => traces.watch_named(Nothing::IsAnError, &mut rows)?,
         _ => traces.in_order(Nothing::IsAnError, &mut rows)?,
     };
     let sum = |of: fn(&Process) -> u64| survey.processes().map(of).sum::<u64>();
     for (count, what) in [
         (sum(|process| process.not_recorded), "calls were not recorded, and are not in the export"),
+        (sum(|process| process.notes_lost), "marks, scopes or names were not recorded, and are not in the export"),
         (sum(Process::overwritten), "slots of records were overwritten, and are not in the export"),
         (sum(|process| process.evicted), "calls were removed to stay within ACLSHIM_BUDGET, and are not in the export"),
         (if format.is_timeline() { rows.timeless } else { 0 }, "calls have no known time, and are not in the export"),

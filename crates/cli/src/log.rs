@@ -1,12 +1,14 @@
 //! `aclshim log`: the calls, one a line, in the order in which they began.
 
 mod filter;
+mod remark;
 
+use crate::spoken::spoken;
 use crate::stat::{duration, human};
 use crate::symbols::{Place, Symbols};
 use crate::time::moment;
 use crate::traces::{Nothing, Traces, ring_folders};
-use aclshim_collect::seen::Seen;
+use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::code;
 use aclshim_facts::message::value;
@@ -14,6 +16,7 @@ use aclshim_facts::rules::RULES;
 use anyhow::Result;
 use filter::Filter;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
@@ -26,6 +29,7 @@ use std::time::Duration;
   aclshim log aclshim-out
   aclshim log -f aclshim-out
   aclshim log --failed --json aclshim-out | jq .function
+  aclshim log --scope prefill aclshim-out
   aclshim log --function '*Async' --larger 1M --longer 100us aclshim-out
   aclshim log --rule ALIGN-64 --from 2026-11-16T12:00 --to 2026-11-16T13:00 aclshim-out")]
 pub struct Arguments {
@@ -54,10 +58,17 @@ struct Line<'a> {
     direction: &'a str,
     bytes: u64,
     stream: Option<String>,
+    stream_name: Option<&'a str>,
+    /// Arguments that point into a buffer with a name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    buffers: BTreeMap<&'a str, String>,
+    scope: Option<Cow<'a, str>>,
+    scope_id: Option<u32>,
     code: Option<i32>,
     duration_ns: Option<u64>,
     nested: bool,
     refused: bool,
+    injected: bool,
     site: String,
     module: Option<String>,
     offset: Option<u64>,
@@ -82,22 +93,74 @@ pub fn arguments(seen: &Seen<'_>) -> impl Iterator<Item = (&'static str, String)
     })
 }
 
+/// An argument that points into a buffer with a name.
+fn buffer(seen: &Seen<'_>, c_type: &str, word: u64) -> Option<String> {
+    let (name, offset) = matches!(c_type, "void *" | "const void *").then(|| seen.buffer(word)).flatten()?;
+    Some(format!("{name}+{offset:#x}"))
+}
+
+/// The arguments as [`arguments`] has them, streams and buffers by their names.
+fn named_arguments(seen: &Seen<'_>) -> Vec<String> {
+    let words = seen.function.row().arguments.iter().zip(seen.call.arguments);
+    let names = words.map(|(argument, word)| match argument.c_type {
+        "aclrtStream" => seen.stream_name().map(str::to_owned),
+        c_type => buffer(seen, c_type, word),
+    });
+    let told = arguments(seen).zip(names);
+    told.map(|((argument, value), name)| match name {
+        Some(name) => format!("{argument}={}", spoken(&name)),
+        None => format!("{argument}={value}"),
+    })
+    .collect()
+}
+
+/// Hands on the lines of what is asked for.
+struct Lines<'a, F> {
+    filter: &'a Filter,
+    is_json: bool,
+    sites: Sites,
+    /// Marks, names and scopes that are missing.
+    lost: u64,
+    /// Takes a line, and when that was.
+    take: F,
+}
+
+impl<F: FnMut(Option<u64>, String)> Watch for Lines<'_, F> {
+    fn call(&mut self, seen: &Seen<'_>) {
+        if self.filter.takes(seen) {
+            let line = if self.is_json { as_json(seen, &mut self.sites) } else { as_text(seen, &mut self.sites) };
+            (self.take)(seen.time_ns(), line);
+        }
+    }
+
+    fn lost(&mut self, lost: &Lost<'_>) {
+        self.lost += lost.notes;
+    }
+
+    fn remark(&mut self, remark: &Remark<'_>) {
+        if self.filter.takes_remark(remark) {
+            let line = if self.is_json { remark::as_json(remark) } else { remark::as_text(remark) };
+            (self.take)(remark.time_ns(), line);
+        }
+    }
+}
+
 /// Prints the calls.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let Arguments { follow, json, filter, traces } = arguments;
     let (filter, mut out) = (filter.check()?, BufWriter::new(std::io::stdout().lock()));
-    let mut sites = Sites::default();
-    let mut line = |seen: &Seen<'_>| if json { as_json(seen, &mut sites) } else { as_text(seen, &mut sites) };
     if follow {
-        return follow_on(&traces, &filter, &mut line, &mut out);
+        return follow_on(&traces, &filter, json, &mut out);
     }
     let mut failure = None;
-    let mut print = |seen: &Seen<'_>| {
-        if failure.is_none() && filter.takes(seen) {
-            failure = writeln!(out, "{}", line(seen)).err();
+    let take = |_, line: String| {
+        if failure.is_none() {
+            failure = writeln!(out, "{line}").err();
         }
     };
-    let survey = traces.in_order(if json { Nothing::IsFine } else { Nothing::IsAnError }, &mut print)?;
+    let mut lines = Lines { filter: &filter, is_json: json, sites: Sites::default(), lost: 0, take };
+    let survey = traces.in_order(if json { Nothing::IsFine } else { Nothing::IsAnError }, &mut lines)?;
+    let said = lines.lost;
     if let Some(failure) = failure {
         return Err(failure.into());
     }
@@ -106,30 +169,29 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if missing > 0 {
         eprintln!("aclshim: {missing} calls were made and not recorded; `aclshim stat` tells more");
     }
+    let unsaid: u64 = survey.processes().map(|process| process.notes_lost).sum::<u64>().max(said);
+    if unsaid > 0 {
+        eprintln!("aclshim: {unsaid} marks, scopes or names were told and not recorded: there was no room for them");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints what comes, until somebody ends us.
-fn follow_on(
-    traces: &Traces,
-    filter: &Filter,
-    line: &mut dyn FnMut(&Seen<'_>) -> String,
-    out: &mut impl Write,
-) -> Result<ExitCode> {
+fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Write) -> Result<ExitCode> {
     let mut survey = Survey::default();
     survey.follows = true;
+    survey.names_first = true;
+    let mut sites = Sites::default();
     loop {
         let mut lines = Vec::new();
-        let mut keep = |seen: &Seen<'_>| {
-            if filter.takes(seen) {
-                lines.push((seen.time_ns().unwrap_or(0), line(seen)));
-            }
-        };
+        let take = |time: Option<u64>, line| lines.push((time.unwrap_or(0), line));
+        let mut keep = Lines { filter, is_json, sites, lost: 0, take };
         for path in &traces.paths {
             // A folder or a file that is not there yet may still come.
             let _ = survey.watch(path, &ring_folders(), &mut keep);
         }
         survey.pause(&mut keep);
+        sites = keep.sites;
         lines.sort_by_key(|(time, _)| *time);
         for (_, line) in lines {
             writeln!(out, "{line}")?;
@@ -159,7 +221,7 @@ impl Sites {
 fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
     let time = seen.time_ns().map_or_else(|| "-".into(), moment);
     let (pid, thread) = (seen.whose.origin.pid, seen.whose.thread);
-    let arguments: Vec<_> = arguments(seen).map(|(name, value)| format!("{name}={value}")).collect();
+    let arguments = named_arguments(seen);
     let nested = if seen.call.is_nested { "  " } else { "" };
     let mut line = format!("{time} {pid}/{thread} {nested}{}({})", seen.function.row().name, arguments.join(", "));
     let _ = match seen.code() {
@@ -182,8 +244,14 @@ fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
         );
     }
     let _ = write!(line, " from {}", sites.of(seen).0);
+    if let Some(scope) = seen.scope() {
+        let _ = write!(line, " in \"{}\"", spoken(&scope));
+    }
     if seen.is_refused() {
         line.push_str(" refused");
+    }
+    if seen.call.is_injected() {
+        line.push_str(" injected");
     }
     if seen.rules != 0 {
         let _ = write!(line, " [{}]", rule_ids(seen.rules).join(" "));
@@ -194,6 +262,7 @@ fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
 fn as_json(seen: &Seen<'_>, sites: &mut Sites) -> String {
     let (_, place) = sites.of(seen);
     let site = seen.site();
+    let words = seen.function.row().arguments.iter().zip(seen.call.arguments);
     let line = Line {
         time_ns: seen.time_ns(),
         pid: seen.whose.origin.pid,
@@ -205,10 +274,15 @@ fn as_json(seen: &Seen<'_>, sites: &mut Sites) -> String {
         direction: seen.direction().name(),
         bytes: seen.bytes(),
         stream: seen.stream().map(|stream| format!("{stream:#x}")),
+        stream_name: seen.stream_name(),
+        buffers: words.filter_map(|(of, word)| Some((of.name, buffer(seen, of.c_type, word)?))).collect(),
+        scope: seen.scope(),
+        scope_id: Some(seen.call.scope).filter(|scope| *scope != 0),
         code: seen.code(),
         duration_ns: seen.duration_ns(),
         nested: seen.call.is_nested,
         refused: seen.is_refused(),
+        injected: seen.call.is_injected(),
         site: format!("{:#x}", seen.call.site),
         module: site.as_ref().map(|site| site.module.clone()),
         offset: site.as_ref().map(|site| site.offset),

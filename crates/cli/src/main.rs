@@ -15,6 +15,8 @@ mod merge;
 mod recover;
 mod report;
 mod run;
+mod scopes;
+mod spoken;
 mod stat;
 mod symbols;
 mod tally;

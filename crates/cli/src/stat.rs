@@ -1,5 +1,7 @@
 //! `aclshim stat`: what the processes of a directory have recorded.
 
+use crate::scopes::ScopeStat;
+use crate::spoken::spoken;
 use crate::symbols::Symbols;
 use crate::tally::{Sum, Tally, class_end};
 use crate::traces::{Nothing, Traces};
@@ -41,15 +43,19 @@ struct Stat {
     nested: u64,
     bytes: u64,
     errors: u64,
+    injected: u64,
     not_recorded: u64,
     overwritten: u64,
     evicted: u64,
     write_failures: u64,
+    notes_lost: u64,
     in_flight: u64,
     first_ns: Option<u64>,
     last_ns: Option<u64>,
     functions: BTreeMap<String, FunctionStat>,
     directions: BTreeMap<&'static str, DirectionStat>,
+    /// By the name of the innermost scope that was open.
+    scopes: BTreeMap<String, ScopeStat>,
     asynchronous: u64,
     pageable: u64,
     slowest: Vec<SlowStat>,
@@ -154,6 +160,7 @@ impl Stat {
         (stat.first_ns, stat.last_ns) = tally.span().unzip();
         stat.pageable = stat.findings.get("ASYNC-PAGEABLE").copied().unwrap_or(0);
         stat.directions(tally);
+        stat.scopes = std::mem::take(&mut tally.scopes).by_name(survey);
         let pids: Vec<u32> = survey.processes().map(|process| process.origin.pid).collect();
         let pid = |process: usize| pids.get(process).copied().unwrap_or(0);
         let mut symbols = Symbols::default();
@@ -194,6 +201,7 @@ impl Stat {
         self.overwritten += process.overwritten();
         self.evicted += process.evicted;
         self.write_failures += process.write_failures;
+        self.notes_lost += process.notes_lost;
         let [trace, ring] = process.slots;
         self.slots.trace += trace;
         self.slots.ring += ring;
@@ -202,6 +210,7 @@ impl Stat {
         }
         for (name, sums) in process.functions() {
             self.nested += sums.nested;
+            self.injected += sums.injected;
             self.in_flight += sums.in_flight;
             if sums.calls == 0 {
                 continue;
@@ -267,9 +276,11 @@ impl Stat {
             self.processes, self.nested, self.in_flight, self.not_recorded
         );
         for (count, what) in [
+            (self.injected, "calls struck by an injection"),
             (self.overwritten, "slots overwritten"),
             (self.evicted, "calls removed to stay within ACLSHIM_BUDGET"),
             (self.write_failures, "writes to ACLSHIM_DIR failed"),
+            (self.notes_lost, "marks, scopes or names not recorded"),
         ] {
             if count > 0 {
                 let _ = write!(text, ", {count} {what}");
@@ -292,6 +303,18 @@ impl Stat {
                 let (calls, bytes, pace) = (size.calls, human(size.bytes), pace(size.bytes_per_s));
                 let _ = writeln!(text, "{class:<30}{calls:>11}{bytes:>13}{pace:>16}");
             }
+        }
+        if !self.scopes.is_empty() {
+            let _ = writeln!(text, "\nscope{:>36}{:>9}{:>13}{:>10}", "calls", "errors", "bytes", "p50");
+        }
+        for (name, of) in &self.scopes {
+            let half = of.p50_ns.map_or_else(|| "-".into(), duration);
+            let (calls, errors, bytes) = (of.calls, of.errors, human(of.bytes));
+            let _ = write!(text, "{:<30}{calls:>11}{errors:>9}{bytes:>13}{half:>10}", spoken(name));
+            let _ = match of.failures {
+                0 => writeln!(text),
+                failures => writeln!(text, "  {failures} failed expectations"),
+            };
         }
         if !self.slowest.is_empty() {
             text.push_str("\nslowest calls\n");

@@ -2,6 +2,7 @@
 //!
 //! A trace may hold hundreds of millions of calls: nearly all of them take the way of [`Watch::plain`].
 
+use crate::scopes::Scopes;
 use crate::stat::has_stream;
 use aclshim_collect::seen::{Plain, Seen, Watch};
 use aclshim_facts::direction::Direction;
@@ -107,6 +108,8 @@ pub struct Tally {
     /// The same of common calls since the process was another one, in its ticks.
     ticks: (u64, u64),
     process: Option<(usize, Option<Calibration>)>,
+    /// By scope; a call in one is never of the common kind.
+    pub scopes: Scopes,
 }
 
 impl Default for Tally {
@@ -123,6 +126,7 @@ impl Default for Tally {
             span: None,
             ticks: (u64::MAX, 0),
             process: None,
+            scopes: Scopes::default(),
         }
     }
 }
@@ -222,6 +226,7 @@ impl Watch for Tally {
         let (bytes, duration, direction) = (seen.bytes(), seen.duration_ns(), seen.direction());
         let ns = duration.unwrap_or(0);
         self.time(seen.time_ns(), ns);
+        self.scopes.add(seen);
         if seen.code() == Some(0) {
             self.site((seen.whose.process, seen.call.site, seen.function)).add(bytes, ns);
             if seen.stream().is_none() {

@@ -38,7 +38,17 @@ impl Traces {
 
     /// The same, and shows every call, those of a thread in their order.
     pub fn watch<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
+        self.watch_in(Survey::default(), nothing, watch)
+    }
+
+    /// The same, and what programs call things is known before the first call is shown: everything is read twice.
+    pub fn watch_named<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
         let mut survey = Survey::default();
+        survey.names_first = true;
+        self.watch_in(survey, nothing, watch)
+    }
+
+    fn watch_in<W: Watch + ?Sized>(&self, mut survey: Survey, nothing: Nothing, watch: &mut W) -> Result<Survey> {
         survey.progress = self.progress();
         let outcome = survey.watch_all(&self.paths, &ring_folders(), watch);
         survey.finish(watch);

@@ -116,6 +116,8 @@ pub struct Sums {
     pub nested: u64,
     /// Outermost calls that returned something else than 0.
     pub errors: u64,
+    /// Outermost calls that an injection has struck.
+    pub injected: u64,
     /// Bytes of outermost calls that returned 0.
     pub bytes: u64,
     /// Outermost calls under way.
@@ -130,6 +132,7 @@ impl Sums {
         self.calls += other.calls;
         self.nested += other.nested;
         self.errors += other.errors;
+        self.injected += other.injected;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.in_flight += other.in_flight;
         self.durations.merge(&other.durations);
@@ -216,7 +219,11 @@ impl Account {
                     self.ended(&open, end, clock);
                 }
             }
-            Entry::Thread { .. } | Entry::Lost { .. } | Entry::Finding { .. } | Entry::Stack { .. } => {}
+            Entry::Thread { .. }
+            | Entry::Lost { .. }
+            | Entry::Finding { .. }
+            | Entry::Stack { .. }
+            | Entry::Told { .. } => {}
         }
     }
 
@@ -262,7 +269,9 @@ impl Account {
         if call.is_nested {
             self.sums(index).nested += 1;
         } else {
-            self.sums(index).calls += 1;
+            let sums = self.sums(index);
+            sums.calls += 1;
+            sums.injected += u64::from(call.is_injected());
             self.leave(ring, call.number);
         }
         match &call.end {

@@ -8,6 +8,7 @@ use crate::chain::Place;
 use crate::failure::{Report, Trouble};
 use crate::inspector::{Failed, Inspector, Looked, Said};
 use crate::judge::Total;
+use crate::labels::Labels;
 use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
@@ -18,9 +19,10 @@ use aclshim_trace::clock::{Calibration, realtime_ns};
 use aclshim_trace::layout::Header;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Ring, Run};
-use aclshim_trace::record::{Call, Entry, INJECTED, decode};
+use aclshim_trace::record::{Call, Entry, decode};
 use aclshim_trace::segment::Head;
 use aclshim_trace::slot::{self, Words};
+use aclshim_trace::told::{Named, Told};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
@@ -35,6 +37,8 @@ pub struct Losses {
     pub not_recorded: u64,
     /// Slots that were overwritten before they could be read.
     pub overwritten: u64,
+    /// Marks, scopes and names of the program's that were not recorded.
+    pub notes: u64,
 }
 
 /// The log of one process, and what has to be known to write it.
@@ -43,6 +47,8 @@ pub(crate) struct Chronicle {
     account: Account,
     inspector: Inspector,
     functions: Vec<Option<Function>>,
+    /// What the process calls its scopes, streams and buffers.
+    labels: Labels,
     /// The thread that writes to each ring, as far as its records have been read.
     threads: Vec<u32>,
     /// Calls that have not ended: the drain went past them, and their ends come later, or never.
@@ -60,6 +66,7 @@ impl Chronicle {
             account: Account::default(),
             inspector,
             functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
+            labels: Labels::of_few(),
             threads: Vec::new(),
             open: BTreeMap::new(),
             tells_all,
@@ -107,6 +114,7 @@ impl Chronicle {
             bytes: total.bytes,
             not_recorded: losses.not_recorded,
             overwritten: losses.overwritten,
+            notes_lost: losses.notes,
         };
         let _ = self.log.line(realtime_ns(), &line);
     }
@@ -170,7 +178,8 @@ impl Chronicle {
         match (entry, function) {
             (Entry::Thread { id, .. }, _) => self.threads[ring as usize] = id,
             (Entry::Call(call), Some(function)) => self.call(ring, &call, function, clock),
-            (Entry::Lost { from, to, calls }, _) => {
+            (Entry::Told { ticks, what }, _) => self.remark(ring, ticks, &what, clock),
+            (Entry::Lost { from, to, calls, notes }, _) => {
                 let at = |ticks| clock.map(|clock| clock.at_ns(ticks));
                 let line = lines::Lost {
                     calls,
@@ -179,6 +188,7 @@ impl Chronicle {
                     from_ns: at(from),
                     to_ns: at(to),
                     reason: "the ring was full",
+                    notes,
                 };
                 let _ = self.log.line(realtime_ns(), &line);
             }
@@ -190,6 +200,40 @@ impl Chronicle {
             }
             (Entry::Call(_), None) => {}
         }
+    }
+
+    /// What the program tells of itself, in its own words.
+    fn remark(&mut self, ring: u32, ticks: u64, what: &Told, clock: Option<&Calibration>) {
+        self.labels.learn(ticks, what);
+        let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(ticks));
+        let thread = self.threads[ring as usize].into();
+        let _ = match what {
+            Told::Mark { text } => self.log.line(time_ns, &lines::Mark { thread, message: text }),
+            Told::Scope { id, parent, name } => {
+                let parent = (*parent != 0).then_some(u64::from(*parent));
+                self.log.line(time_ns, &lines::Scope { id: (*id).into(), parent, name, thread })
+            }
+            Told::ScopeEnd { id, failures } => {
+                let begin = self.labels.scope(*id).map(|scope| scope.begin);
+                let name = self.labels.scope_name(*id).unwrap_or_default();
+                let line = lines::ScopeEnd {
+                    id: (*id).into(),
+                    name: &name,
+                    duration_ns: begin.and_then(|begin| Some(clock?.span_ns(ticks.saturating_sub(begin)))),
+                    failures: *failures,
+                    thread,
+                };
+                self.log.line(time_ns, &line)
+            }
+            Told::Name { kind, begin, size, name } => {
+                let (kind, bytes) = match kind {
+                    Named::Stream => ("stream", None),
+                    Named::Buffer => ("buffer", Some(*size)),
+                };
+                let name = Some(name.as_str()).filter(|name| !name.is_empty());
+                self.log.line(time_ns, &lines::Name { kind, address: Address(*begin), bytes, name, thread })
+            }
+        };
     }
 
     fn look(&mut self, ring: u32, at: Looked<'_>, clock: Option<&Calibration>) {
@@ -219,6 +263,7 @@ impl Chronicle {
         let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(call.begin));
         let said = Said { time_ns, thread: self.threads[ring as usize].into(), function, call };
         let Shape { direction, bytes, dst_max, dst, src, stream } = Shape::of(function, call);
+        let scope = self.labels.scope_name(call.scope);
         let line = lines::Call {
             function: function.row().name,
             state: if call.end.is_some() { "returned" } else { "open" },
@@ -234,7 +279,9 @@ impl Chronicle {
             stream,
             site: Some(Address(call.site)),
             nested: call.is_nested,
-            injected: call.flags & INJECTED != 0,
+            injected: call.is_injected(),
+            scope: scope.as_deref(),
+            stream_name: stream.and_then(|stream| self.labels.stream(stream.0, call.begin)),
         };
         let _ = match code {
             0 => self.log.line(time_ns, &line),
@@ -272,6 +319,7 @@ impl Chronicle {
                 from_ns: None,
                 to_ns: Some(now),
                 reason: "there was no ring",
+                notes: 0,
             };
             if self.log.line(now, &line).is_ok() {
                 header.told.store(missed, Ordering::Relaxed);
@@ -336,7 +384,7 @@ impl Chronicle {
 /// The line of a call that did not return 0.
 fn failed<'a>(call: lines::Call<'a>, code: i32, message: &'a str) -> lines::FailedCall<'a> {
     let lines::Call { function, thread, number, duration_ns, direction, bytes, .. } = call;
-    let lines::Call { dst_max, dst, src, stream, site, nested, injected, .. } = call;
+    let lines::Call { dst_max, dst, src, stream, site, nested, injected, scope, stream_name, .. } = call;
     lines::FailedCall {
         function,
         code: code.into(),
@@ -353,6 +401,8 @@ fn failed<'a>(call: lines::Call<'a>, code: i32, message: &'a str) -> lines::Fail
         site,
         nested,
         injected,
+        scope,
+        stream_name,
         message,
     }
 }

@@ -247,10 +247,11 @@ impl Drain {
 
     /// What was lost so far: calls that found no ring or a full one, and what was overwritten.
     pub fn losses<'a>(&self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>) -> Losses {
-        let mut losses = Losses { not_recorded: header.not_recorded.load(Ordering::Relaxed), overwritten: 0 };
+        let mut losses = Losses { not_recorded: header.not_recorded.load(Ordering::Relaxed), ..Losses::default() };
         for ring in (0..rings(header)).filter_map(ring) {
             losses.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
             losses.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
+            losses.notes += ring.control.notes_lost.load(Ordering::Relaxed);
         }
         losses
     }
@@ -260,7 +261,7 @@ impl Drain {
         if losses == self.told || self.calls == Calls::Off {
             return;
         }
-        let totals = [losses.not_recorded, losses.overwritten].map(u64::to_le_bytes);
+        let totals = [losses.not_recorded, losses.overwritten, losses.notes].map(u64::to_le_bytes);
         if self.trace.append(&self.head(kind::TOTALS, header), totals.as_flattened()).is_ok() {
             self.told = losses;
         }

@@ -220,7 +220,7 @@ impl Inspector {
     /// A call that did not return 0.
     pub fn failed(&mut self, ring: u32, said: &Said<'_>, code: i32) -> Failed {
         let Said { time_ns, function, call, .. } = *said;
-        if code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && call.flags & REFUSED == 0 && !self.is_explained(function, call) {
+        if code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && call.is_of_vendor() && !self.is_explained(function, call) {
             if !self.probed.contains(&(function, call.site)) {
                 self.probes.insert(ring, (function, time_ns, call.clone()));
             }
@@ -243,7 +243,11 @@ impl Inspector {
     fn tell_failure(&mut self, function: Function, call: &Call, code: i32) -> Failed {
         let count = self.failures.entry((function, code, call.site)).or_default();
         *count += 1;
-        let mut message = code_message(&self.judge.subject(function, call), code);
+        let mut message = if call.is_injected() {
+            format!("{} returned {code}, because an injection asked for it", function.row().name)
+        } else {
+            code_message(&self.judge.subject(function, call), code)
+        };
         match *count {
             0..MOST => {}
             MOST => message.push_str("; not told again for this call site, only counted"),

@@ -15,7 +15,7 @@ use aclshim_facts::rules::{ALIGN_64, RULES, is_sound_linear, judge_each, predict
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::{self, Call, FRAMES, REFUSED};
+use aclshim_trace::record::{self, Call, FRAMES};
 use aclshim_trace::slot::{Head, Layout, Words};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -449,7 +449,7 @@ impl Judge {
 
     /// Whether the vendor did something else with a call than the rulebook says.
     pub fn drift(&self, function: Function, call: &Call) -> Option<Drift> {
-        let returned = call.end.filter(|_| call.flags & REFUSED == 0)?.code;
+        let returned = call.end.filter(|_| call.is_of_vendor())?.code;
         match predict(&self.subject(function, call)) {
             Prediction::Refused { rule, code, .. } if code != returned => {
                 Some(Drift { rule: RULES.get(rule).map(|rule| rule.id), expected: code, returned })

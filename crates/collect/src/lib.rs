@@ -29,6 +29,7 @@ pub mod inside;
 mod inspector;
 pub mod json;
 pub mod judge;
+pub mod labels;
 pub mod line;
 pub mod lines;
 pub mod log;

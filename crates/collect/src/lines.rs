@@ -41,6 +41,8 @@ lines! {
         not_recorded: u64,
         /// Slots that were overwritten before they could be written.
         overwritten: u64,
+        /// Marks, scopes and names of the program's that were not recorded.
+        notes_lost: u64,
     }
 
     /// A call that did not return 0. `time_ns` is when it began.
@@ -75,6 +77,10 @@ lines! {
         nested: bool,
         /// Whether the failure was asked for by a setting or a test.
         injected: bool,
+        /// The scope of the program's that was open, by its name.
+        scope: Option<&'a str>,
+        /// What the program calls the stream.
+        stream_name: Option<&'a str>,
         /// What it means.
         message: &'a str,
     }
@@ -111,6 +117,58 @@ lines! {
         nested: bool,
         /// Whether its result was asked for by a setting or a test.
         injected: bool,
+        /// The scope of the program's that was open, by its name.
+        scope: Option<&'a str>,
+        /// What the program calls the stream.
+        stream_name: Option<&'a str>,
+    }
+
+    /// A mark that the program left (`aclshim_mark`), at `time_ns`.
+    info "mark" Mark<'a> {
+        /// The thread's id.
+        thread: u64,
+        /// What it says.
+        message: &'a str,
+    }
+
+    /// A scope of the program's begins (`aclshim_scope_begin`).
+    info "scope" Scope<'a> {
+        /// Its number in this process.
+        id: u64,
+        /// The number of the scope that it lies in; null if there is none.
+        parent: Option<u64>,
+        /// What it is called.
+        name: &'a str,
+        /// The thread's id.
+        thread: u64,
+    }
+
+    /// A scope ends (`aclshim_scope_end`).
+    info "scope_end" ScopeEnd<'a> {
+        /// Its number in this process.
+        id: u64,
+        /// What it is called; `#` and its number if its beginning is not known.
+        name: &'a str,
+        /// How long it was open, if its beginning is known.
+        duration_ns: Option<u64>,
+        /// How many expectations have failed in it.
+        failures: u64,
+        /// The thread's id.
+        thread: u64,
+    }
+
+    /// The program calls a stream or a buffer so from now on (`aclshim_name_stream`, `aclshim_name_buffer`).
+    info "name" Name<'a> {
+        /// `stream` or `buffer`.
+        kind: &'a str,
+        /// The stream's handle, or the first address.
+        address: Address,
+        /// How many bytes; null for a stream.
+        bytes: Option<u64>,
+        /// What it is called; null if the name was taken back.
+        name: Option<&'a str>,
+        /// The thread's id.
+        thread: u64,
     }
 
     /// A call that breaks a rule. `time_ns` is when the call began.
@@ -205,6 +263,8 @@ lines! {
         to_ns: Option<u64>,
         /// Why.
         reason: &'a str,
+        /// How many marks, scopes and names of the program's are missing as well.
+        notes: u64,
     }
 
     /// Records that were overwritten by newer ones before they could be written.

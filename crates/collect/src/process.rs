@@ -2,13 +2,16 @@
 
 use crate::account::{Account, Sums};
 use crate::judge::{Judge, Told};
+use crate::labels::{Labels, is_told};
 use crate::modules::Modules;
-use crate::seen::{Lost, Plain, Seen, Watch, Whose};
+use crate::seen::{Lost, Plain, Remark, Seen, Watch, Whose};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{Call, Entry, REFUSED, decode};
 use aclshim_trace::segment;
+use aclshim_trace::segment_reader::Block;
 use aclshim_trace::slot::{Head, Layout, Words};
+use aclshim_trace::told::Told as Said;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -20,6 +23,10 @@ pub struct Process {
     pub account: Account,
     /// Calls that were forwarded and not recorded.
     pub not_recorded: u64,
+    /// Marks, names and scopes that the program told and that were not recorded.
+    pub notes_lost: u64,
+    /// What it calls its scopes, streams and buffers.
+    pub labels: Labels,
     /// Slots that were overwritten before they were given back, as is said.
     pub(crate) said_overwritten: u64,
     /// Of these, slots that the trace holds.
@@ -62,11 +69,15 @@ struct Pending {
     awaits_end: bool,
     /// Whether an outermost call followed.
     is_left: bool,
+    /// What the program told behind it.
+    behind: Vec<(u64, Said)>,
 }
 
 /// So many calls are held behind one whose end has not come, and behind one that seems to have been left by a jump.
 const MOST_PENDING: usize = 65_536;
 const MOST_BEHIND_LEFT: usize = 64;
+/// So much of what the program tells is held behind a call; then it comes before it.
+const MOST_BEHIND: usize = 1024;
 
 /// A finding, and the call that it is about.
 pub struct Found {
@@ -103,6 +114,8 @@ impl Process {
             origin,
             account: Account::default(),
             not_recorded: 0,
+            notes_lost: 0,
+            labels: Labels::default(),
             said_overwritten: 0,
             written_before: 0,
             write_failures: 0,
@@ -132,7 +145,8 @@ impl Process {
     }
 
     pub(crate) fn whose(&self, ring: u32, thread: u32) -> Whose<'_> {
-        Whose { origin: &self.origin, process: self.number, ring, thread, modules: self.judge.known_modules() }
+        let (modules, labels) = (self.judge.known_modules(), &self.labels);
+        Whose { origin: &self.origin, process: self.number, ring, thread, modules, labels }
     }
 
     /// The rings that were read.
@@ -164,6 +178,13 @@ impl Process {
         let blocks = &self.lanes.entry(ring).or_default().blocks;
         let written = blocks.iter().map(common).fold(0, u64::saturating_add);
         self.written_before = self.written_before.saturating_add(written);
+    }
+
+    /// Takes over what a block tells of names, and nothing else.
+    pub(crate) fn names(&mut self, block: &Block) {
+        if block.slots().any(|slot| is_told(&slot)) {
+            self.labels.learn_slots(block.head.first, &block.slots().collect::<Vec<_>>());
+        }
     }
 
     /// Adds consecutive slots of a ring, as far as they are new.
@@ -238,11 +259,18 @@ impl Process {
                     pending.awaits_end = false;
                 }
             }
-            Entry::Lost { from, to, calls } => {
+            Entry::Told { ticks, what } => {
+                self.labels.learn(ticks, &what);
+                match lane.pending.back_mut() {
+                    Some(call) if call.behind.len() < MOST_BEHIND => call.behind.push((ticks, what)),
+                    _ => watch.remark(&Remark { whose: self.whose(ring, lane.thread), ticks, what: &what }),
+                }
+            }
+            Entry::Lost { from, to, calls, notes } => {
                 let clock = self.origin.calibration.as_ref();
                 let [from_ns, to_ns] = [from, to].map(|ticks| clock.map(|clock| clock.at_ns(ticks)));
                 let whose = self.whose(ring, lane.thread);
-                watch.lost(&Lost { whose, calls, from_ns, to_ns });
+                watch.lost(&Lost { whose, calls, notes, from_ns, to_ns });
             }
             Entry::Call(call) => {
                 let Some(function) = function else { return };
@@ -258,6 +286,7 @@ impl Process {
                     is_judged: false,
                     awaits_end,
                     is_left: false,
+                    behind: Vec::new(),
                 });
             }
         }
@@ -300,9 +329,12 @@ impl Process {
     }
 
     fn hand_on<W: Watch + ?Sized>(&self, ring: u32, lane: &mut Lane, watch: &mut W) {
-        let Some(Pending { function, call, rules, is_left, .. }) = lane.pending.pop_front() else { return };
+        let Some(Pending { function, call, rules, is_left, behind, .. }) = lane.pending.pop_front() else { return };
         let (whose, is_left) = (self.whose(ring, lane.thread), is_left && call.end.is_none());
         watch.call(&Seen { whose, function, call: &call, rules, is_left });
+        for (ticks, what) in &behind {
+            watch.remark(&Remark { whose, ticks: *ticks, what });
+        }
     }
 
     fn finish_lane<W: Watch + ?Sized>(&mut self, ring: u32, lane: &mut Lane, watch: &mut W) {

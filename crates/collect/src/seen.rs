@@ -1,6 +1,7 @@
 //! Recorded calls as they are handed to whoever reads traces.
 
 use crate::account;
+use crate::labels::Labels;
 use crate::modules::{Modules, Site};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclrtMemcpyKind;
@@ -10,6 +11,8 @@ use aclshim_trace::clock::Calibration;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{Call, REFUSED, one_slot};
 use aclshim_trace::slot::{Head, Words};
+use aclshim_trace::told::Told;
+use std::borrow::Cow;
 
 /// Where a call was made.
 #[derive(Clone, Copy)]
@@ -24,6 +27,8 @@ pub struct Whose<'a> {
     pub thread: u32,
     /// The modules of the process, as far as they are known by now.
     pub modules: &'a Modules,
+    /// What the process calls its scopes, streams and buffers, as far as that is known by now.
+    pub labels: &'a Labels,
 }
 
 impl<'a> Whose<'a> {
@@ -87,6 +92,21 @@ impl<'a> Seen<'a> {
     /// The stream of an asynchronous call; 0 is the default stream.
     pub fn stream(&self) -> Option<u64> {
         self.decoded().stream.map(|stream| stream as u64)
+    }
+
+    /// The name of that stream, if it has one.
+    pub fn stream_name(&self) -> Option<&'a str> {
+        self.whose.labels.stream(self.stream()?, self.call.begin)
+    }
+
+    /// The name of the memory at an address, and how far into it that is, if it has one.
+    pub fn buffer(&self, address: u64) -> Option<(&'a str, u64)> {
+        self.whose.labels.buffer(address, self.call.begin)
+    }
+
+    /// The scope that was open, if one was: its name, or its number where nobody knows that.
+    pub fn scope(&self) -> Option<Cow<'a, str>> {
+        self.whose.labels.scope_name(self.call.scope)
     }
 
     /// Where it came from, if the module is known.
@@ -171,10 +191,30 @@ pub struct Lost<'a> {
     pub whose: Whose<'a>,
     /// How many.
     pub calls: u64,
+    /// And how many marks, names and scopes that the program told.
+    pub notes: u64,
     /// When the first came, in nanoseconds since 1970, if that can be told.
     pub from_ns: Option<u64>,
     /// When there was room again.
     pub to_ns: Option<u64>,
+}
+
+/// What a program tells of itself: a mark, a scope, a name.
+#[derive(Clone, Copy)]
+pub struct Remark<'a> {
+    /// Where it was told.
+    pub whose: Whose<'a>,
+    /// When, in ticks.
+    pub ticks: u64,
+    /// What.
+    pub what: &'a Told,
+}
+
+impl Remark<'_> {
+    /// When, in nanoseconds since 1970, if that can be told.
+    pub fn time_ns(&self) -> Option<u64> {
+        Some(self.whose.clock()?.at_ns(self.ticks))
+    }
 }
 
 /// Who is shown the calls while traces are read: those of a ring in their order.
@@ -191,6 +231,9 @@ pub trait Watch {
 
     /// Calls are missing here.
     fn lost(&mut self, _lost: &Lost<'_>) {}
+
+    /// The program tells something of itself, between the calls of its thread.
+    fn remark(&mut self, _remark: &Remark<'_>) {}
 }
 
 impl<F: FnMut(&Seen<'_>)> Watch for F {

@@ -31,6 +31,8 @@ pub struct Survey {
     read: BTreeMap<PathBuf, u64>,
     /// Whether more is awaited: what is half there is left for the next time.
     pub follows: bool,
+    /// Whether what programs call things is looked for before any call is shown; in the order of time it always is.
+    pub names_first: bool,
     /// Is told now and then how many bytes of traces were read since.
     pub progress: Option<Box<dyn FnMut(u64)>>,
     /// Paths that there was nothing to read under.
@@ -113,6 +115,10 @@ impl Survey {
         watch: &mut W,
     ) -> Result<(), String> {
         let sources = self.all_sources(paths, ring_folders)?;
+        if self.names_first {
+            sources.traces.iter().for_each(|trace| self.names_in(trace));
+            sources.rings.iter().for_each(|snapshot| self.names_of(snapshot));
+        }
         for trace in &sources.traces {
             match self.trace(trace, watch) {
                 Err(why) if paths == [trace.clone()] => return Err(why),
@@ -253,6 +259,26 @@ impl Survey {
         Ok(())
     }
 
+    /// Takes over what a trace tells of names; what is wrong with it is said later.
+    fn names_in(&mut self, path: &Path) {
+        let Ok(Trace { mut reader, process, .. }) = self.open(path) else { return };
+        loop {
+            match reader.next_block() {
+                Ok(Some(block)) if block.head.kind == kind::SLOTS => self.processes[process].names(&block),
+                Ok(Some(_)) | Err(_) => {}
+                Ok(None) => break,
+            }
+        }
+    }
+
+    /// The same of a ring.
+    fn names_of(&mut self, snapshot: &Snapshot) {
+        let number = self.number(&snapshot.origin);
+        for (_, first, slots) in &snapshot.runs {
+            self.processes[number].labels.learn_slots(*first, slots);
+        }
+    }
+
     fn damaged(&mut self, path: &Path, reader: &SegmentReader<BufReader<File>>) {
         // If more is awaited, what is cut off is only about to be written.
         let follows = self.follows;
@@ -274,6 +300,7 @@ impl Survey {
         let process = &mut self.processes[number];
         // The ring's own counts are newer than what the trace tells of them.
         process.not_recorded = process.not_recorded.max(snapshot.not_recorded);
+        process.notes_lost = process.notes_lost.max(snapshot.notes_lost);
         process.said_overwritten = process.said_overwritten.max(snapshot.overwritten);
         for (ring, first, slots) in &snapshot.lost {
             process.overwrote(*ring, *first, *slots);
@@ -317,8 +344,9 @@ fn learn(process: &mut Process, block: &Block, moment: [u64; 3]) {
         }
         kind::MODULES => _ = process.judge.modules().learn(Modules::from_bytes(&block.payload)),
         kind::TOTALS => {
-            if let Some([not_recorded, overwritten]) = totals(&block.payload) {
+            if let Some([not_recorded, overwritten, notes_lost]) = totals(&block.payload) {
                 process.not_recorded = process.not_recorded.max(not_recorded);
+                process.notes_lost = process.notes_lost.max(notes_lost);
                 process.said_overwritten = process.said_overwritten.max(overwritten);
             }
         }
@@ -342,9 +370,10 @@ fn last_moment(path: &Path) -> Option<[u64; 3]> {
 }
 
 /// What a block of totals holds.
-fn totals(payload: &[u8]) -> Option<[u64; 2]> {
+fn totals(payload: &[u8]) -> Option<[u64; 3]> {
     let (words, _) = payload.as_chunks::<8>();
-    Some([u64::from_le_bytes(*words.first()?), u64::from_le_bytes(*words.get(1)?)])
+    let notes_lost = words.get(2).copied().unwrap_or_default();
+    Some([*words.first()?, *words.get(1)?, notes_lost].map(u64::from_le_bytes))
 }
 
 /// What a ring file held at one moment.
@@ -352,6 +381,7 @@ struct Snapshot {
     origin: Origin,
     write_failures: u64,
     not_recorded: u64,
+    notes_lost: u64,
     overwritten: u64,
     /// What was overwritten since: the ring, the first number, and how many.
     lost: Vec<(u32, u64, u64)>,
@@ -366,6 +396,7 @@ impl Snapshot {
             origin: Origin::new(file.header()),
             write_failures: file.header().write_failures.load(Ordering::Relaxed),
             not_recorded: file.header().not_recorded.load(Ordering::Relaxed),
+            notes_lost: 0,
             overwritten: 0,
             lost: Vec::new(),
             runs: Vec::new(),
@@ -399,6 +430,7 @@ impl Snapshot {
             }
             let load = |count: &aclshim_trace::sync::AtomicU64| count.load(Ordering::Relaxed);
             snapshot.not_recorded = snapshot.not_recorded.saturating_add(load(&ring.control.not_recorded));
+            snapshot.notes_lost = snapshot.notes_lost.saturating_add(load(&ring.control.notes_lost));
             snapshot.overwritten = snapshot.overwritten.saturating_add(load(&ring.control.overwritten));
         }
         snapshot

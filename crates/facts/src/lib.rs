@@ -11,6 +11,7 @@ pub mod code;
 pub mod direction;
 pub mod documents;
 pub mod functions;
+pub mod injection;
 pub mod message;
 pub mod policy;
 pub mod product;

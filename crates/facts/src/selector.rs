@@ -154,6 +154,9 @@ impl Selector {
         site: None,
     };
 
+    /// What may stand before `=`.
+    pub const KEYS: [&[u8]; 8] = [b"kind", b"direction", b"size", b"code", b"stream", b"dst", b"src", b"site"];
+
     /// What the text means.
     pub fn parse(text: &[u8]) -> Result<Self, Nonsense> {
         let mut selector = Self::EVERY;

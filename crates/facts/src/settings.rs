@@ -249,6 +249,21 @@ pub static BASELINE: Setting = Setting {
                call site are counted but not told",
 };
 
+/// Faults that are put into calls.
+pub static INJECT: Setting = Setting {
+    variable: "ACLSHIM_INJECT",
+    value: Value::Text(""),
+    sentence: "faults that are put into calls on purpose, with semicolons between: which calls, when, and what \
+               (`aclrtMemcpyBatchAsync nth=2 return=207000`); docs/injecting.md has them all",
+};
+
+/// What a kind of use asks for.
+pub static PRESET: Setting = Setting {
+    variable: "ACLSHIM_PRESET",
+    value: Value::Choice(&["none", "production"]),
+    sentence: "production refuses injections, wherever they come from",
+};
+
 /// More of the call's stack.
 pub static STACK: Setting = Setting {
     variable: "ACLSHIM_STACK",
@@ -292,6 +307,8 @@ pub static SETTINGS: &[&Setting] = &[
     &AS,
     &MUTE,
     &BASELINE,
+    &INJECT,
+    &PRESET,
     &STACK,
     &STDERR,
     &DIR,

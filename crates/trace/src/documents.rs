@@ -37,7 +37,7 @@ fn header_fields() -> Vec<Field> {
 }
 
 fn control_fields() -> Vec<Field> {
-    fields!(Control: owner reserved since not_recorded told lost_since apart drained overwritten ended)
+    fields!(Control: owner reserved since not_recorded told lost_since notes_lost notes_told apart drained overwritten ended)
 }
 
 /// The fields as the structure documents them: name, type and sentences.

@@ -5,7 +5,7 @@
 //! [`Header::first`], and then every [`Header::stride`] bytes, lies a ring: a [`Control`] page and
 //! the slots behind it. Rings begin at multiples of the largest page size that we run on.
 
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first eight bytes of a finished file; written last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ACLSHIM\0");
@@ -159,14 +159,26 @@ pub struct Control {
     pub told: AtomicU64,
     /// When the first of the others came, in ticks.
     pub lost_since: AtomicU64,
+    /// Marks, names and scopes that found the ring full.
+    pub notes_lost: AtomicU64,
+    /// How many of them an in-band record already tells of.
+    pub notes_told: AtomicU64,
     /// Keeps the drain's line apart.
-    pub apart: [u64; 3],
+    pub apart: u64,
     /// All slots with smaller numbers have been drained; written by the drain alone.
     pub drained: AtomicU64,
     /// How many slots the drain found overwritten.
     pub overwritten: AtomicU64,
     /// How far `drained` was when the drain last wrote an orderly end.
     pub ended: AtomicU64,
+}
+
+impl Control {
+    /// Whether records tell of everything that was lost so far.
+    pub(crate) fn is_all_told(&self) -> bool {
+        let pairs = [(&self.not_recorded, &self.told), (&self.notes_lost, &self.notes_told)];
+        pairs.iter().all(|(lost, told)| lost.load(Ordering::Relaxed) == told.load(Ordering::Relaxed))
+    }
 }
 
 /// The room for the header: what lies between it and the first ring is never touched.

@@ -25,3 +25,4 @@ pub mod segment_reader;
 pub mod slot;
 pub mod sync;
 pub mod text;
+pub mod told;

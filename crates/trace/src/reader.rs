@@ -4,6 +4,7 @@ use crate::layout::{CHANGING, Control};
 use crate::record;
 use crate::slot::{Head, Layout, Slot, State, Words};
 use crate::sync::{Ordering, spin_loop};
+use crate::told;
 
 #[cfg(not(loom))]
 pub use crate::ring_file::{MOST_RINGS, RingFile, Unreadable, files, lock};
@@ -109,7 +110,8 @@ impl Ring<'_> {
         let head = self.slot(number).head();
         head.state() == State::Done
             && head.number(number) == number
-            && matches!(head.layout(), Layout::More | Layout::Batch | Layout::Attributes | Layout::Items)
+            && (matches!(head.layout(), Layout::More | Layout::Batch | Layout::Attributes | Layout::Items)
+                || told::is_rest(head))
     }
 
     /// Whether the thread that claimed this number is gone: the ring is another's by now, and nobody will write it.
@@ -143,15 +145,16 @@ impl Ring<'_> {
         let head = Head(first[0]);
         match head.layout() {
             Layout::More | Layout::Batch | Layout::Attributes | Layout::Items => return Seen::Gap,
-            Layout::Long => {}
-            Layout::Linear | Layout::Fill | Layout::Note => {
+            Layout::Note if told::is_rest(head) => return Seen::Gap,
+            Layout::Long | Layout::Note => {}
+            Layout::Linear | Layout::Fill => {
                 out.push(first);
                 return Seen::Record(1);
             }
         }
         let before = out.len();
         out.push(first);
-        let mut count = 2;
+        let mut count = record::slots(&first, None).min(self.slots.len());
         let mut at = 1;
         while at < count {
             match is_there(number.wrapping_add(at as u64)) {
@@ -167,7 +170,7 @@ impl Ring<'_> {
                 }
             }
             if at == 1 {
-                count = record::slots(head, out.last()).min(self.slots.len());
+                count = record::slots(&first, out.last()).min(self.slots.len());
             }
             at += 1;
         }

@@ -1,6 +1,7 @@
 //! Slots as calls: what a reader gets.
 
 use crate::slot::{Head, Layout, Note, State, Words};
+use crate::told::{self, Told};
 
 /// The arguments of a call, as words in the order of the function's row.
 pub const ARGUMENTS: usize = 10;
@@ -28,6 +29,8 @@ pub enum Entry {
         to: u64,
         /// How many.
         calls: u64,
+        /// And how many marks, names and scopes.
+        notes: u64,
     },
     /// The end of an earlier call of this ring.
     End {
@@ -49,6 +52,13 @@ pub enum Entry {
         of: u64,
         /// Return addresses from the inside out, behind the call site; 0 where there are no more.
         frames: [u64; FRAMES],
+    },
+    /// What the program tells of itself.
+    Told {
+        /// When, in ticks.
+        ticks: u64,
+        /// What.
+        what: Told,
     },
 }
 
@@ -77,6 +87,18 @@ pub struct Call {
     pub scope: u32,
     /// What the arrays of a batch held, if the vendor accepted it.
     pub batch: Option<Batch>,
+}
+
+impl Call {
+    /// Whether its code and its duration are the vendor's own: it was neither refused nor struck by an injection.
+    pub fn is_of_vendor(&self) -> bool {
+        self.flags & (REFUSED | INJECTED) == 0
+    }
+
+    /// Whether an injection has struck it.
+    pub fn is_injected(&self) -> bool {
+        self.flags & INJECTED != 0
+    }
 }
 
 /// The end of a call.
@@ -252,10 +274,11 @@ pub const fn batch_slots(attributes: u64, items: u64) -> u64 {
 pub const ATTRIBUTES: u64 = 8;
 
 /// How many slots a record has, by its first one and the one behind it.
-pub fn slots(first: Head, second: Option<&Words>) -> usize {
-    match (first.layout(), second) {
+pub fn slots(first: &Words, second: Option<&Words>) -> usize {
+    match (Head(first[0]).layout(), second) {
         (Layout::Long, Some(second)) if Head(second[0]).layout() == Layout::More => Extent(second[3]).slots().max(2),
         (Layout::Long, _) => 2,
+        (Layout::Note, _) => told::slots(first),
         _ => 1,
     }
 }
@@ -265,12 +288,17 @@ pub fn slots(first: Head, second: Option<&Words>) -> usize {
 pub fn decode(slots_from: &[Words], near: u64) -> Option<(Entry, usize)> {
     let first = slots_from.first()?;
     let head = Head(first[0]);
-    let count = slots(head, slots_from.get(1));
+    let mut count = slots(first, slots_from.get(1));
+    if head.layout() == Layout::Note {
+        // A drain that does not know these notes may have parted them: what is there of a text is better than nothing.
+        let rest = slots_from[1..].iter().take(count - 1);
+        count = 1 + rest.take_while(|slot| told::is_rest(Head(slot[0]))).count();
+    }
     let slots = slots_from.get(..count)?;
     let number = head.number(near);
     let entry = match head.layout() {
         Layout::Linear | Layout::Fill | Layout::Long => Entry::Call(call(head, number, slots)),
-        Layout::Note => note(head, first)?,
+        Layout::Note => note(head, slots)?,
         Layout::More | Layout::Batch | Layout::Attributes | Layout::Items => return None,
     };
     Some((entry, count))
@@ -350,14 +378,15 @@ fn batch(summary: &Words, rest: &[Words]) -> Option<Batch> {
     })
 }
 
-fn note(head: Head, words: &Words) -> Option<Entry> {
+fn note(head: Head, slots: &[Words]) -> Option<Entry> {
+    let words = &slots[0];
     let is = |note: Note| head.function() == note as u8;
     Some(if is(Note::Thread) {
         let name: Vec<u8> = words[3].to_le_bytes().into_iter().chain(words[4].to_le_bytes()).collect();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         Entry::Thread { ticks: words[1], id: words[2] as u32, name: String::from_utf8_lossy(name).into_owned() }
     } else if is(Note::Lost) {
-        Entry::Lost { from: words[1], to: words[2], calls: words[3] }
+        Entry::Lost { from: words[1], to: words[2], calls: words[3], notes: words[4] }
     } else if is(Note::End) {
         Entry::End { of: words[2], end: End { duration: words[3], code: words[4] as i32 } }
     } else if is(Note::Finding) {
@@ -367,7 +396,8 @@ fn note(head: Head, words: &Words) -> Option<Entry> {
         frames.copy_from_slice(&words[2..]);
         Entry::Stack { of: words[1], frames }
     } else {
-        return None;
+        let (ticks, what) = told::decode(slots)?;
+        Entry::Told { ticks, what }
     })
 }
 

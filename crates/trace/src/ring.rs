@@ -149,9 +149,10 @@ impl Place {
             unsafe { self.tell_lost(control, now) };
             return Some(claimed);
         }
-        if add_alone(&control.not_recorded, 1) == control.told.load(Ordering::Relaxed) {
+        if control.is_all_told() {
             control.lost_since.store(now, Ordering::Relaxed);
         }
+        add_alone(&control.not_recorded, 1);
         None
     }
 
@@ -174,7 +175,13 @@ impl Place {
     }
 
     /// Whether there is room for a claim after all; if not, it is given back.
-    fn look_again(&self, control: &Control, claimed: u64, slots: u64, mut wait: impl FnMut() -> bool) -> bool {
+    pub(crate) fn look_again(
+        &self,
+        control: &Control,
+        claimed: u64,
+        slots: u64,
+        mut wait: impl FnMut() -> bool,
+    ) -> bool {
         let end = claimed + slots;
         let look = || {
             let limit = self.room(control);
@@ -196,16 +203,24 @@ impl Place {
     /// # Safety
     /// The place is open, and the calling thread's.
     pub unsafe fn tell_lost(&self, control: &Control, now: u64) {
-        let (lost, told) = (control.not_recorded.load(Ordering::Relaxed), control.told.load(Ordering::Relaxed));
-        if lost == told {
+        let calls = (&control.not_recorded, &control.told);
+        let notes = (&control.notes_lost, &control.notes_told);
+        let [calls, notes] = [calls, notes].map(|(lost, told)| {
+            let (lost, before) = (lost.load(Ordering::Relaxed), told.load(Ordering::Relaxed));
+            (told, lost, before)
+        });
+        let untold = [calls, notes].map(|(_, lost, before)| lost - before);
+        if untold == [0; 2] {
             return;
         }
-        let words = [control.lost_since.load(Ordering::Relaxed), now, lost - told];
+        let words = [control.lost_since.load(Ordering::Relaxed), now, untold[0], untold[1]];
         // Before it is told: a handler that comes in between must not tell the same.
-        control.told.store(lost, Ordering::Relaxed);
+        [calls, notes].iter().for_each(|(told, lost, _)| told.store(*lost, Ordering::Relaxed));
         // SAFETY: the caller's promise.
         if !unsafe { self.note(Note::Lost, &words) } {
-            let _ = control.told.compare_exchange(lost, told, Ordering::Relaxed, Ordering::Relaxed);
+            for (told, lost, before) in [calls, notes] {
+                let _ = told.compare_exchange(lost, before, Ordering::Relaxed, Ordering::Relaxed);
+            }
         }
     }
 

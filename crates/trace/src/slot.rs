@@ -68,6 +68,16 @@ pub enum Note {
     Finding = 3,
     /// More of the stack of a call whose record came before: its number, and six return addresses at most.
     Stack = 4,
+    /// A scope begins: see [`crate::told`] for this and what follows.
+    Scope = 5,
+    /// A scope ends.
+    ScopeEnd = 6,
+    /// A mark.
+    Mark = 7,
+    /// A name for a stream or a buffer.
+    Name = 8,
+    /// More of the text of the note before: 56 bytes.
+    Text = 9,
 }
 
 /// The head of a slot.

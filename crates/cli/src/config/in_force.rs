@@ -1,11 +1,12 @@
 //! The settings that hold for a program that is started here: environment, file, default.
 
 use super::{default, values};
+use aclshim_facts::injection;
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::Product;
 use aclshim_facts::rules::RULES;
 use aclshim_facts::settings::file::{self, Said, Wrong};
-use aclshim_facts::settings::{AS, CONFIG, PREFIX, RULES as ACTIONS, SETTINGS, SOC, Setting, Value};
+use aclshim_facts::settings::{AS, CONFIG, INJECT, PREFIX, PRESET, RULES as ACTIONS, SETTINGS, SOC, Setting, Value};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -95,8 +96,12 @@ impl InForce {
                 }
             })
             .collect();
-        complaints.extend(unknown_variables());
-        Self { rows, complaints, file }
+        let mut in_force = Self { rows, complaints, file };
+        if in_force.value(&INJECT).is_some() && in_force.value(&PRESET).is_some_and(|preset| preset == "production") {
+            in_force.complaints.push("ACLSHIM_INJECT is refused, because ACLSHIM_PRESET=production".into());
+        }
+        in_force.complaints.extend(unknown_variables());
+        in_force
     }
 
     /// The value of a setting, if it was given.
@@ -189,6 +194,11 @@ fn nonsense(setting: &Setting, given: &[u8]) -> Vec<String> {
             let names = given.split(|&byte| byte == b',').map(|part| shown(part.trim_ascii()));
             let unknown = names.filter(|name| !name.is_empty() && Product::of(name).is_none());
             unknown.map(|name| format!("{name:?} is no product that is known here")).collect()
+        }
+        Value::Text(_) if std::ptr::eq(setting, &INJECT) => {
+            let nonsense = injection::each(given).find_map(Result::err);
+            let told = nonsense.map(|nonsense| format!("{}; nothing of it is in force", nonsense.in_text(given)));
+            told.into_iter().collect()
         }
         _ => Vec::new(),
     }

@@ -6,6 +6,7 @@ use super::row::Row;
 use super::text::json_pair;
 use super::texts::Texts;
 use super::timeline::{self, New, Span, Tracks, What};
+use aclshim_trace::told::Told;
 use anyhow::Result;
 use std::io::Write;
 
@@ -50,7 +51,8 @@ fn name(to: &mut Output, texts: &Texts, New { pid, what }: New<'_>) -> Result<()
     let (kind, tid, name) = match what {
         What::Process { row } => ("process_name", 0, timeline::process_name(row, texts)),
         What::Thread { thread, .. } => ("thread_name", thread.into(), format!("thread {thread}")),
-        What::Stream { id, stream } => ("thread_name", STREAMS + id, timeline::stream_name(stream)),
+        What::Stream { id, stream, row } => ("thread_name", STREAMS + id, timeline::stream_name(stream, row, texts)),
+        What::Scopes { id, thread } => ("thread_name", STREAMS + id, format!("scopes of thread {thread}")),
     };
     let name = serde_json::to_string(&name)?;
     write!(to, ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{kind}\",\"args\":{{\"name\":{name}}}}}")?;
@@ -89,6 +91,34 @@ impl Sink for Chrome {
             let flow = format!("\"name\":\"submits\",\"cat\":\"copy\",\"id\":{},\"pid\":{pid}", self.flows);
             write!(to, ",\n{{\"ph\":\"s\",{flow},\"tid\":{tid},\"ts\":{}}}", at(lies.begin))?;
             write!(to, ",\n{{\"ph\":\"f\",\"bp\":\"e\",{flow},\"tid\":{line},\"ts\":{}}}", at(queued.begin))?;
+        }
+        Ok(())
+    }
+
+    /// Marks as instants on their threads; scopes as slices, which may overlap where threads share one.
+    fn remark(&mut self, row: &Row, what: &Told, text: &str, texts: &Texts) -> Result<()> {
+        let Some(time) = timeline::begin(row).filter(|_| !matches!(what, Told::Name { .. })) else { return Ok(()) };
+        let start = self.begin(time)?;
+        let (to, tracks) = (&mut self.to, &mut self.tracks);
+        let ts = micros(i128::from(time) - i128::from(start));
+        let pid = tracks.process(row, &mut |new| name(to, texts, new))?;
+        let head = format!("\"name\":{},\"pid\":{pid},\"ts\":{ts}", serde_json::to_string(text)?);
+        match what {
+            Told::Mark { .. } => {
+                tracks.thread(row, &mut |new| name(to, texts, new))?;
+                let tid = row.thread.unwrap_or_default();
+                write!(to, ",\n{{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"mark\",{head},\"tid\":{tid}}}")?;
+            }
+            Told::Scope { id, .. } | Told::ScopeEnd { id, .. } => {
+                let tid = STREAMS + tracks.scopes(row, &mut |new| name(to, texts, new))?.id;
+                let (phase, about) = match what {
+                    Told::ScopeEnd { failures, .. } => ("e", format!(",\"args\":{{\"failures\":{failures}}}")),
+                    _ => ("b", String::new()),
+                };
+                let event = format!("\"ph\":\"{phase}\",\"cat\":\"scope\",\"id\":\"{pid}.{id}\"");
+                write!(to, ",\n{{{event},{head},\"tid\":{tid}{about}}}")?;
+            }
+            Told::Name { .. } => {}
         }
         Ok(())
     }

@@ -6,9 +6,10 @@ use super::proto::*;
 use super::row::{COLUMNS, Row, Value, rule_ids};
 use super::texts::{Text, Texts};
 use super::timeline::{self, New, Span, Tracks, What, scattered};
+use aclshim_trace::told::Told;
 use anyhow::Result;
 use prost::Message;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 /// One packet after the other.
@@ -16,6 +17,8 @@ pub struct Perfetto {
     packets: Packets,
     tracks: Tracks,
     flows: u64,
+    /// The lines of scopes that are open: another thread may end one.
+    scopes: HashMap<(usize, u32), u64>,
 }
 
 /// Where packets go, and what they have told already.
@@ -32,6 +35,8 @@ struct Packets {
 /// Who writes the packets: any number but 0.
 const SEQUENCE: u32 = 0x0061_636c;
 const COPY: u64 = 1;
+const MARK: u64 = 2;
+const SCOPE: u64 = 3;
 
 impl Perfetto {
     /// Nothing is written before the first row.
@@ -44,7 +49,7 @@ impl Perfetto {
             values: HashSet::new(),
             is_begun: false,
         };
-        Self { packets, tracks: Tracks::default(), flows: 0 }
+        Self { packets, tracks: Tracks::default(), flows: 0, scopes: HashMap::new() }
     }
 }
 
@@ -79,7 +84,7 @@ impl Packets {
             sequence_flags: Some(SEQ_INCREMENTAL_STATE_CLEARED),
             trace_packet_defaults: Some(TracePacketDefaults { timestamp_clock_id: Some(BUILTIN_CLOCK_REALTIME) }),
             interned_data: Some(InternedData {
-                event_categories: vec![name(COPY, "copy")],
+                event_categories: vec![name(COPY, "copy"), name(MARK, "mark"), name(SCOPE, "scope")],
                 debug_annotation_names: columns.collect(),
                 ..InternedData::default()
             }),
@@ -126,10 +131,16 @@ impl Packets {
                 }),
                 ..TrackDescriptor::default()
             },
-            What::Stream { id, stream } => TrackDescriptor {
+            What::Stream { id, stream, row } => TrackDescriptor {
                 uuid: Some(scattered(id)),
                 parent_uuid: Some(process),
-                name: Some(timeline::stream_name(stream)),
+                name: Some(timeline::stream_name(stream, row, texts)),
+                ..TrackDescriptor::default()
+            },
+            What::Scopes { id, thread } => TrackDescriptor {
+                uuid: Some(scattered(id)),
+                parent_uuid: Some(process),
+                name: Some(format!("scopes of thread {thread}")),
                 ..TrackDescriptor::default()
             },
         };
@@ -200,7 +211,7 @@ fn process_uuid(pid: u32) -> u64 {
 impl Sink for Perfetto {
     fn row(&mut self, row: &Row, texts: &Texts) -> Result<()> {
         let Some(time) = timeline::begin(row) else { return Ok(()) };
-        let Self { packets, tracks, flows } = self;
+        let Self { packets, tracks, flows, .. } = self;
         packets.begin(time)?;
         let track = tracks.thread(row, &mut |new| packets.describe(texts, new))?;
         let uuid = scattered(track.id);
@@ -227,6 +238,34 @@ impl Sink for Perfetto {
         event.terminating_flow_ids.push(scattered(*flows));
         packets.event(queued.begin, event)?;
         packets.end(uuid, queued.end)
+    }
+
+    /// Marks as instants on their threads; scopes as slices on lines of their own.
+    fn remark(&mut self, row: &Row, what: &Told, text: &str, texts: &Texts) -> Result<()> {
+        let Some(time) = timeline::begin(row).filter(|_| !matches!(what, Told::Name { .. })) else { return Ok(()) };
+        let Self { packets, tracks, scopes, .. } = self;
+        packets.begin(time)?;
+        let mut describe = |new: New<'_>| packets.describe(texts, new);
+        let (track, kind, category) = match what {
+            Told::ScopeEnd { id, .. } => match scopes.remove(&(row.process, *id)) {
+                Some(track) => (track, Type::SliceEnd, SCOPE),
+                None => return Ok(()),
+            },
+            Told::Scope { id, .. } => {
+                let track = scattered(tracks.scopes(row, &mut describe)?.id);
+                scopes.insert((row.process, *id), track);
+                (track, Type::SliceBegin, SCOPE)
+            }
+            _ => (scattered(tracks.thread(row, &mut describe)?.id), Type::Instant, MARK),
+        };
+        let event = TrackEvent {
+            category_iids: vec![category],
+            name: (kind != Type::SliceEnd).then(|| text.into()),
+            r#type: Some(kind.into()),
+            track_uuid: Some(track),
+            ..TrackEvent::default()
+        };
+        packets.event(time, event)
     }
 
     fn finish(mut self: Box<Self>, _texts: &Texts) -> Result<()> {

@@ -188,8 +188,16 @@ columns! {
         module: Text,
         /// From where that file begins in memory.
         module_offset: Size,
-        /// The scope that was open.
-        scope: Id,
+        /// The scope that was open, by its name; `#` and its number where that is not known.
+        scope: Text,
+        /// The number of that scope in its process.
+        scope_id: Id,
+        /// What the program calls the stream.
+        stream_name: Text,
+        /// What the program calls the memory at the destination.
+        dst_name: Text,
+        /// What the program calls the memory at the source.
+        src_name: Text,
     }
 }
 

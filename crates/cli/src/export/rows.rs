@@ -4,13 +4,13 @@ use super::Sink;
 use super::row::Row;
 use super::texts::{Text, Texts};
 use aclshim_collect::modules::Modules;
-use aclshim_collect::seen::{Seen, Watch, Whose};
+use aclshim_collect::seen::{Remark, Seen, Watch, Whose};
 use aclshim_facts::abi::KINDS;
 use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::INJECTED;
+use aclshim_trace::told::Told;
 use anyhow::Result;
 use std::collections::HashMap;
 
@@ -73,12 +73,10 @@ impl Rows {
 
     fn row(&mut self, seen: &Seen<'_>) -> Row {
         let Seen { whose, function, call, rules, is_left } = *seen;
-        if self.processes.len() <= whose.process {
-            self.processes.resize_with(whose.process + 1, || None);
-        }
-        let known = &mut self.processes[whose.process];
-        let process = known.get_or_insert_with(|| Process::new(&whose, &mut self.texts));
-        process.learn(whose.origin, &mut self.texts);
+        self.process(&whose);
+        let Some(process) = self.processes.get_mut(whose.process).and_then(Option::as_mut) else {
+            return Row::default();
+        };
         let decoded = seen.decoded();
         let kind = decoded.kind();
         let end = call.end.filter(|end| end.duration != NO_END);
@@ -101,7 +99,7 @@ impl Rows {
             code_name: end.filter(|end| end.code != 0).and_then(|end| Some(self.texts.keep(code::name(end.code)?))),
             nested: call.is_nested,
             refused: seen.is_refused(),
-            injected: call.flags & INJECTED != 0,
+            injected: call.is_injected(),
             rules,
             kind: kind.map(|kind| kind.0),
             kind_name: kind.and_then(|kind| self.kinds.get(usize::try_from(kind.0).ok()?).copied()),
@@ -109,11 +107,35 @@ impl Rows {
             site: Some(call.site),
             module: site.map(|(module, _)| module),
             module_offset: site.map(|(_, offset)| offset),
-            scope: (call.scope != 0).then_some(call.scope),
+            scope: seen.scope().map(|name| self.texts.keep(&name)),
+            scope_id: (call.scope != 0).then_some(call.scope),
+            stream_name: seen.stream_name().map(|name| self.texts.keep(name)),
             ..process.row
         };
         arguments(&mut row, &decoded, seen);
+        [row.dst_name, row.src_name] = [row.dst, row.src].map(|at| at.and_then(|at| seen.buffer(at))).map(|at| {
+            let (name, _) = at?;
+            Some(self.texts.keep(name))
+        });
         row
+    }
+
+    /// A row that says whose it is and when.
+    fn about(&mut self, remark: &Remark<'_>) -> Row {
+        let whose = remark.whose;
+        let thread = (whose.thread != 0).then_some(whose.thread);
+        let time_ns = remark.time_ns().and_then(|time| i64::try_from(time).ok());
+        let process = self.process(&whose);
+        Row { thread, ring: Some(whose.ring), time_ns, ..process.row }
+    }
+
+    fn process(&mut self, whose: &Whose<'_>) -> &mut Process {
+        if self.processes.len() <= whose.process {
+            self.processes.resize_with(whose.process + 1, || None);
+        }
+        let process = self.processes[whose.process].get_or_insert_with(|| Process::new(whose, &mut self.texts));
+        process.learn(whose.origin, &mut self.texts);
+        process
     }
 }
 
@@ -215,5 +237,17 @@ impl Watch for Rows {
         let row = self.row(seen);
         self.failure = self.sink.row(&row, &self.texts).err();
         self.timeless += u64::from(row.time_ns.is_none());
+    }
+
+    fn remark(&mut self, remark: &Remark<'_>) {
+        if self.failure.is_some() {
+            return;
+        }
+        let row = self.about(remark);
+        let name = match remark.what {
+            Told::ScopeEnd { id, .. } => remark.whose.labels.scope_name(*id).unwrap_or_default(),
+            Told::Mark { text: name } | Told::Scope { name, .. } | Told::Name { name, .. } => name.into(),
+        };
+        self.failure = self.sink.remark(&row, remark.what, &name, &self.texts).err();
     }
 }

@@ -83,6 +83,7 @@ pub struct Tracks {
     taken: HashSet<u32>,
     threads: HashMap<(usize, u32), Track>,
     streams: HashMap<(usize, u64), Track>,
+    scopes: HashMap<(usize, u32), Track>,
 }
 
 /// One that is met for the first time.
@@ -98,7 +99,8 @@ pub struct New<'a> {
 pub enum What<'a> {
     Process { row: &'a Row },
     Thread { id: u64, thread: u32 },
-    Stream { id: u64, stream: u64 },
+    Stream { id: u64, stream: u64, row: &'a Row },
+    Scopes { id: u64, thread: u32 },
 }
 
 impl Tracks {
@@ -120,7 +122,7 @@ impl Tracks {
     /// The line of a row's thread.
     pub fn thread<E>(&mut self, row: &Row, new: &mut impl FnMut(New<'_>) -> Result<(), E>) -> Result<&mut Track, E> {
         let pid = self.process(row, new)?;
-        let next = (self.threads.len() + self.streams.len()) as u64 + 1;
+        let next = self.next();
         let thread = row.thread.unwrap_or_default();
         track(&mut self.threads, (row.process, thread), next, |id| new(New { pid, what: What::Thread { id, thread } }))
     }
@@ -133,8 +135,22 @@ impl Tracks {
         new: &mut impl FnMut(New<'_>) -> Result<(), E>,
     ) -> Result<&mut Track, E> {
         let pid = self.process(row, new)?;
-        let next = (self.threads.len() + self.streams.len()) as u64 + 1;
-        track(&mut self.streams, (row.process, stream), next, |id| new(New { pid, what: What::Stream { id, stream } }))
+        let next = self.next();
+        track(&mut self.streams, (row.process, stream), next, |id| {
+            new(New { pid, what: What::Stream { id, stream, row } })
+        })
+    }
+
+    /// The line of the scopes that a row's thread begins.
+    pub fn scopes<E>(&mut self, row: &Row, new: &mut impl FnMut(New<'_>) -> Result<(), E>) -> Result<&mut Track, E> {
+        let pid = self.process(row, new)?;
+        let (next, thread) = (self.next(), row.thread.unwrap_or_default());
+        track(&mut self.scopes, (row.process, thread), next, |id| new(New { pid, what: What::Scopes { id, thread } }))
+    }
+
+    /// A number that no line has.
+    fn next(&self) -> u64 {
+        (self.threads.len() + self.streams.len() + self.scopes.len()) as u64 + 1
     }
 
     /// All threads.
@@ -176,9 +192,13 @@ pub fn process_name(row: &Row, texts: &Texts) -> String {
     format!("{name}, pid {}", row.pid.unwrap_or_default())
 }
 
-/// How a stream is called.
-pub fn stream_name(stream: u64) -> String {
-    if stream == 0 { "default stream".into() } else { format!("stream {stream:#x}") }
+/// How a stream is called, by the first call on it.
+pub fn stream_name(stream: u64, row: &Row, texts: &Texts) -> String {
+    match row.stream_name {
+        Some(name) => format!("stream {} ({stream:#x})", texts.get(name)),
+        None if stream == 0 => "default stream".into(),
+        None => format!("stream {stream:#x}"),
+    }
 }
 
 /// A number that no other file is likely to have, out of one that counts.

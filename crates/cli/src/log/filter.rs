@@ -1,9 +1,11 @@
 //! Which calls are shown.
 
 use crate::time;
-use aclshim_collect::seen::Seen;
+use aclshim_collect::labels::Labels;
+use aclshim_collect::seen::{Remark, Seen};
 use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, written};
+use aclshim_trace::told::Told;
 use anyhow::{Result, ensure};
 
 /// What is asked for; a call is shown if all of it holds.
@@ -45,6 +47,12 @@ pub struct Filter {
     /// Only calls on these streams, as in 0x7f00; 0 is the default stream
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     stream: Vec<u64>,
+    /// Only calls on the streams that the program calls so
+    #[arg(long, value_name = "NAME")]
+    stream_name: Vec<String>,
+    /// Only calls in the scopes that the program calls so, and in scopes within these; `*` stands for anything
+    #[arg(long, value_name = "NAME")]
+    scope: Vec<String>,
     /// Only calls that began at or after this moment, as in 2026-11-16T15:04 (UTC), or nanoseconds since 1970
     #[arg(long, value_name = "MOMENT", value_parser = moment)]
     from: Option<u64>,
@@ -92,7 +100,53 @@ impl Filter {
             && is_among(&self.thread, seen.whose.thread)
             && is_among(&self.pid, seen.whose.origin.pid)
             && (self.stream.is_empty() || seen.stream().is_some_and(|stream| self.stream.contains(&stream)))
+            && (self.stream_name.is_empty()
+                || seen.stream_name().is_some_and(|name| self.stream_name.iter().any(|of| of == name)))
+            && (self.scope.is_empty() || self.is_in_scope(seen.whose.labels, seen.call.scope))
             && is_within(seen.time_ns(), self.from, self.to.map(|to| to.saturating_sub(1)))
+    }
+
+    /// Whether what a program tells is shown: only where nothing is asked for that only a call has.
+    pub fn takes_remark(&self, remark: &Remark<'_>) -> bool {
+        let Self { function, kind, larger, smaller, longer, shorter, code, failed, rule, thread, pid, .. } = self;
+        let is_of_calls = !(function.is_empty() && kind.is_empty() && code.is_empty() && rule.is_empty())
+            || !(self.stream.is_empty() && self.stream_name.is_empty())
+            || [larger, smaller, longer, shorter].iter().any(|asked| asked.is_some())
+            || *failed;
+        let time = remark.time_ns();
+        let is_among = |list: &[u32], value: u32| list.is_empty() || list.contains(&value);
+        !is_of_calls
+            && is_among(thread, remark.whose.thread)
+            && is_among(pid, remark.whose.origin.pid)
+            && self.from.is_none_or(|from| time.is_some_and(|time| time >= from))
+            && self.to.is_none_or(|to| time.is_some_and(|time| time < to))
+            && (self.scope.is_empty() || self.is_told_in_scope(remark))
+    }
+
+    /// Whether a scope, or one that it lies in, is asked for.
+    fn is_in_scope(&self, labels: &Labels, id: u32) -> bool {
+        let mut id = id;
+        // A scope lies in an older one: a damaged record may say otherwise.
+        for _ in 0..64 {
+            let Some(name) = labels.scope_name(id) else { return false };
+            if self.scope.iter().any(|pattern| written::is_like(pattern.as_bytes(), name.as_bytes())) {
+                return true;
+            }
+            id = labels.scope(id).map_or(0, |scope| scope.parent);
+        }
+        false
+    }
+
+    /// Whether it is about such a scope, or was told while one was open.
+    fn is_told_in_scope(&self, remark: &Remark<'_>) -> bool {
+        let labels = remark.whose.labels;
+        match remark.what {
+            Told::Scope { id, .. } | Told::ScopeEnd { id, .. } => self.is_in_scope(labels, *id),
+            Told::Mark { .. } | Told::Name { .. } => labels.scopes().any(|(id, scope)| {
+                let end = scope.end.map_or(u64::MAX, |(end, _)| end);
+                (scope.begin..=end).contains(&remark.ticks) && self.is_in_scope(labels, id)
+            }),
+        }
     }
 }
 

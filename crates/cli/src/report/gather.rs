@@ -3,8 +3,9 @@
 use super::happening::Happening;
 use super::kept::Keeper;
 use super::timeline::Timeline;
-use aclshim_collect::seen::{Lost, Seen, Watch};
+use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_facts::Function;
+use aclshim_trace::told::Told;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -12,6 +13,8 @@ use std::ops::Range;
 const SITES: usize = 65_536;
 /// So many times are kept in which calls were lost.
 const GAPS: usize = 2_000;
+/// So many marks and scopes.
+const SAID: usize = 5_000;
 /// Buckets for each power of two of a duration.
 const STEPS: u64 = 4;
 
@@ -55,6 +58,18 @@ pub struct Gap {
     pub calls: u64,
 }
 
+/// A mark, or the beginning of a scope.
+pub struct Said {
+    /// The process, by number.
+    pub process: usize,
+    /// The thread's track.
+    pub track: usize,
+    /// When, in nanoseconds since 1970.
+    pub time_ns: u64,
+    /// What a mark says; of a scope its number.
+    pub what: Result<String, u32>,
+}
+
 /// Everything that is gathered.
 #[derive(Default)]
 pub struct Gather {
@@ -74,6 +89,10 @@ pub struct Gather {
     pub spans: BTreeMap<usize, (u64, u64)>,
     /// Where calls are missing, as far as that is known.
     pub gaps: Vec<Gap>,
+    /// Marks and scopes.
+    pub said: Vec<Said>,
+    /// How many more there are.
+    pub more_said: u64,
     /// Calls whose time is not known.
     pub untimed: u64,
     /// All of them.
@@ -195,9 +214,24 @@ impl Watch for Gather {
     }
 
     fn lost(&mut self, lost: &Lost<'_>) {
-        if let (Some(from_ns), Some(to_ns)) = (lost.from_ns, lost.to_ns) {
+        if let (Some(from_ns), Some(to_ns), 1..) = (lost.from_ns, lost.to_ns, lost.calls) {
             self.gap(lost.whose.process, lost.whose.thread, from_ns..to_ns, lost.calls);
         }
+    }
+
+    fn remark(&mut self, remark: &Remark<'_>) {
+        let what = match remark.what {
+            Told::Mark { text } => Ok(text.clone()),
+            Told::Scope { id, .. } => Err(*id),
+            Told::ScopeEnd { .. } | Told::Name { .. } => return,
+        };
+        let Some(time_ns) = remark.time_ns() else { return };
+        if self.said.len() >= SAID {
+            self.more_said += 1;
+            return;
+        }
+        let (process, thread) = (remark.whose.process, remark.whose.thread);
+        self.said.push(Said { process, track: self.timeline.thread(process, thread), time_ns, what });
     }
 }
 

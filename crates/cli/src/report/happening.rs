@@ -4,7 +4,6 @@ use aclshim_collect::seen::Seen;
 use aclshim_facts::Function;
 use aclshim_facts::call::Form;
 use aclshim_facts::direction;
-use aclshim_trace::record::INJECTED;
 
 /// Where the bytes of a call go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +81,8 @@ pub struct Happening {
     pub site: u64,
     /// Its number on its thread.
     pub number: u64,
+    /// The scope that was open, 0 if none.
+    pub scope: u32,
     /// Whether the vendor made it inside another.
     pub is_nested: bool,
     /// Whether it was refused by a rule, and not forwarded.
@@ -107,9 +108,10 @@ impl Happening {
             rules: seen.rules,
             site: call.site,
             number: call.number,
+            scope: call.scope,
             is_nested: call.is_nested,
             is_refused: seen.is_refused(),
-            is_injected: call.flags & INJECTED != 0,
+            is_injected: call.is_injected(),
         }
     }
 
@@ -143,6 +145,7 @@ pub(super) mod tests {
             rules: 0,
             site: 0x1000,
             number: 1,
+            scope: 0,
             is_nested: false,
             is_refused: false,
             is_injected: false,

@@ -145,6 +145,27 @@ pub struct TimelineRows {
     pub tracks: Vec<TrackRow>,
     /// Where calls are missing.
     pub gaps: Vec<GapRow>,
+    /// What the programs have marked, and their scopes.
+    pub said: Vec<SaidRow>,
+    /// How many more there are.
+    pub more_said: u64,
+}
+
+/// A mark or a scope.
+#[derive(Serialize)]
+pub struct SaidRow {
+    /// By position of the track.
+    pub track: usize,
+    /// When, counted from the first call.
+    pub at: i64,
+    /// Until when, for a scope that has ended.
+    pub to: Option<i64>,
+    /// `mark` or `scope`.
+    pub kind: &'static str,
+    /// What it says, or is called.
+    pub text: String,
+    /// How many expectations have failed in a scope.
+    pub failures: u64,
 }
 
 /// A time in which calls of a thread were not recorded.
@@ -226,6 +247,10 @@ pub struct Calls {
     pub rule_sets: Vec<Vec<&'static str>>,
     /// The names of call sites.
     pub places: Vec<String>,
+    /// By position in `scopes`.
+    pub scope: Vec<usize>,
+    /// The names of scopes; the first is none.
+    pub scopes: Vec<String>,
 }
 
 /// A call site.

@@ -1,7 +1,7 @@
 //! From what was gathered to what the page shows.
 
 use super::findings::{codes, failures, rules};
-use super::gather::{Gap, Gather, SiteSums, duration_span};
+use super::gather::{Gap, Gather, Said, SiteSums, duration_span};
 use super::happening::Direction;
 use super::kept::Kept;
 use super::model::*;
@@ -37,7 +37,11 @@ pub fn model(mut gather: Gather, survey: &Survey, sources: Vec<String>, name: &m
     let mut names = BTreeMap::new();
     let mut place =
         |process: usize, site: u64| names.entry((process, site)).or_insert_with(|| name(process, site)).clone();
-    let calls = calls(&kept, begin, &function, &mut place);
+    let scope = |process: usize, id: u32| {
+        let labels = processes.get(process).map(|process| &process.labels);
+        labels.and_then(|labels| labels.scope_name(id)).unwrap_or_default().into_owned()
+    };
+    let calls = calls(&kept, begin, &function, &mut place, &scope);
     let rules = rules(&processes, &gather, &kept, begin, &mut place);
     let failures = failures(&gather, &kept);
     let mut totals = Totals { untimed: gather.untimed, ..Totals::default() };
@@ -50,6 +54,8 @@ pub fn model(mut gather: Gather, survey: &Survey, sources: Vec<String>, name: &m
     let (sites, more_sites) = sites(&gather, &mut place);
     let width_ns = gather.timeline.width_ns();
     let gaps = gather.gaps.iter().map(|gap| gap_row(gap, begin)).collect();
+    let more_said = gather.more_said;
+    let said = gather.said.iter().map(|said| said_row(said, begin, &processes)).collect();
     Model {
         version: env!("CARGO_PKG_VERSION"),
         sources,
@@ -67,9 +73,11 @@ pub fn model(mut gather: Gather, survey: &Survey, sources: Vec<String>, name: &m
                 .timeline
                 .finish()
                 .iter()
-                .map(|track| track_row(track, begin / width_ns, &function))
+                .map(|track| track_row(track, begin / width_ns, &function, &processes))
                 .collect(),
             gaps,
+            said,
+            more_said,
         },
         slowest: slowest(&kept),
         codes: codes(&kept, &rules, &failures),
@@ -165,6 +173,14 @@ fn losses(processes: &[&Process], survey: &Survey) -> Vec<Loss> {
             },
         );
         add(
+            process.notes_lost,
+            [
+                "mark, scope or name of the program was not recorded.",
+                "marks, scopes or names of the program were not recorded.",
+            ],
+            "There was no room for them. A larger ACLSHIM_RING_SIZE, or ACLSHIM_RECORD=lossless, keeps them.",
+        );
+        add(
             process.overwritten(),
             ["slot of records was overwritten by newer ones.", "slots of records were overwritten by newer ones."],
             if has("ACLSHIM_RECORD=flight") {
@@ -248,13 +264,17 @@ fn functions(processes: &[&Process], gather: &Gather) -> Vec<FunctionRow> {
         .collect()
 }
 
-fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize) -> TrackRow {
+fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize, processes: &[&Process]) -> TrackRow {
+    let named = |process: usize, stream: u64| processes.get(process)?.labels.latest_stream(stream);
     let (kind, process, name) = match track.key {
         Key::Thread(process, 0) => ("thread", Some(process), "a thread whose id is not known".into()),
         Key::Thread(process, thread) => ("thread", Some(process), format!("thread {thread}")),
         Key::OtherThreads => ("thread", None, "all other threads".into()),
         Key::Stream(process, 0) => ("stream", Some(process), "default stream".into()),
-        Key::Stream(process, stream) => ("stream", Some(process), format!("stream {stream:#x}")),
+        Key::Stream(process, stream) => match named(process, stream) {
+            Some(name) => ("stream", Some(process), format!("{name} (stream {stream:#x})")),
+            None => ("stream", Some(process), format!("stream {stream:#x}")),
+        },
         Key::OtherStreams => ("stream", None, "all other streams".into()),
         Key::Direction(direction) => ("direction", None, direction.name().into()),
     };
@@ -295,6 +315,28 @@ fn gap_row(gap: &Gap, begin: u64) -> GapRow {
     GapRow { track: gap.track, from: at(gap.from_ns), to: at(gap.to_ns), calls: gap.calls }
 }
 
+fn said_row(said: &Said, begin: u64, processes: &[&Process]) -> SaidRow {
+    let at = |time: u64| time.wrapping_sub(begin) as i64;
+    let row =
+        SaidRow { track: said.track, at: at(said.time_ns), to: None, kind: "mark", text: String::new(), failures: 0 };
+    match &said.what {
+        Ok(text) => SaidRow { text: text.clone(), ..row },
+        Err(id) => {
+            let process = processes.get(said.process);
+            let scope = process.and_then(|process| process.labels.scope(*id));
+            let end = scope.and_then(|scope| scope.end);
+            let clock = process.and_then(|process| process.origin.calibration.as_ref());
+            SaidRow {
+                kind: "scope",
+                text: scope.map_or_else(|| format!("#{id}"), |scope| scope.name.to_string()),
+                to: end.and_then(|(ticks, _)| Some(at(clock?.at_ns(ticks)))),
+                failures: end.map_or(0, |(_, failures)| failures),
+                ..row
+            }
+        }
+    }
+}
+
 fn ids(rules: u128) -> Vec<&'static str> {
     RULES.iter().filter(|rule| rules >> rule.number & 1 == 1).map(|rule| rule.id).collect()
 }
@@ -304,8 +346,10 @@ fn calls(
     begin: u64,
     function: &dyn Fn(Function) -> usize,
     place: &mut dyn FnMut(usize, u64) -> String,
+    scope: &dyn Fn(usize, u32) -> String,
 ) -> Calls {
-    let mut calls = Calls { rule_sets: vec![Vec::new()], ..Calls::default() };
+    let mut calls = Calls { rule_sets: vec![Vec::new()], scopes: vec![String::new()], ..Calls::default() };
+    let mut scopes = BTreeMap::new();
     let mut sets = BTreeMap::from([(0, 0)]);
     let mut places = BTreeMap::new();
     for Kept { call, thread, stream } in kept {
@@ -326,6 +370,13 @@ fn calls(
         calls.thread.push(*thread);
         calls.stream.push(*stream);
         calls.number.push(call.number);
+        calls.scope.push(match call.scope {
+            0 => 0,
+            id => *scopes.entry((call.process, id)).or_insert_with(|| {
+                calls.scopes.push(scope(call.process, id));
+                calls.scopes.len() - 1
+            }),
+        });
         let flags = [call.is_nested, call.is_refused, call.is_injected];
         calls.flags.push(flags.iter().enumerate().map(|(bit, is)| u8::from(*is) << bit).sum());
     }

@@ -191,6 +191,7 @@ const chart = (() => {
     if (flags & 2) lines.push("refused by a rule, not forwarded");
     if (flags & 4) lines.push("made to fail, or delayed, by a setting or a test");
     lines.push(tracks[calls.thread[index]].name + (calls.stream[index] === null ? "" : ", " + tracks[calls.stream[index]].name) + ", call " + number(calls.number[index]));
+    if (calls.scope[index]) lines.push("in scope " + calls.scopes[calls.scope[index]]);
     lines.push("from " + calls.places[calls.site[index]]);
     return lines;
   };
@@ -262,6 +263,7 @@ const chart = (() => {
       pen.globalAlpha = 1;
       drawn[1].push({ x0, x1, y0: y, y1: y + tall, lines: () => [many(gap.calls, "call") + " not recorded", "between " + when(Math.max(0, gap.from)) + " and " + when(gap.to)] });
     }
+    drawSaid(pen, track, y, tall, to, color);
     const crowded = !data.is_complete || till - from > to.plot;
     if (crowded) drawBins(pen, track, y, tall, to, color);
     let last = -1e9;
@@ -297,6 +299,27 @@ const chart = (() => {
       drawn[1].push({ x0, x1: x0 + w, y0: y - 3, y1: y + tall + 3, nested, lines: () => callLines(index), call: index });
     }
   }
+  /// Scopes as frames around their time, marks as lines across it.
+  function drawSaid(pen, track, y, tall, to, color) {
+    for (const said of data.timeline.said) {
+      const end = said.kind === "mark" ? said.at : said.to ?? view.to;
+      if (tracks[said.track] !== track || end < view.from || said.at > view.to) continue;
+      const [x0, x1] = [Math.max(to.x(said.at), to.left - 4), Math.min(to.x(end), to.wide + 4)];
+      pen.strokeStyle = said.failures ? color.error : color.focus;
+      pen.lineWidth = 1.5;
+      if (said.kind === "mark") {
+        pen.beginPath(); pen.moveTo(x0, y - 3); pen.lineTo(x0, y + tall + 3); pen.stroke();
+        drawn[1].push({ x0: x0 - 1, x1: x0 + 1, y0: y - 3, y1: y + tall + 3, lines: () => ["mark: " + said.text, when(said.at)] });
+      } else {
+        pen.strokeRect(x0, y - 2, Math.max(x1 - x0, 2), tall + 4);
+        drawn[1].push({ x0, x1: Math.max(x1, x0 + 2), y0: y - 3, y1: y + tall + 3, lines: () => saidLines(said) });
+      }
+      pen.lineWidth = 1;
+    }
+  }
+  const saidLines = said => ["scope " + said.text, "from " + when(Math.max(0, said.at)) + (said.to === null ? ", still open" : ", " + time(said.to - said.at) + " long"),
+    ...(said.failures ? [el("div", { class: "bad-text" }, many(said.failures, "failed expectation"))] : [])];
+
   function first2(track, value) {
     let [low, high] = [0, track.listed.length];
     while (low < high) {
@@ -458,8 +481,23 @@ const chart = (() => {
     else by("track-table-box").hidden = true;
   }
 
+  function listSaid() {
+    const { said, more_said: more } = data.timeline;
+    by("said-box").hidden = !said.length;
+    if (!said.length) return;
+    by("said-table").append(table(said, [
+      { title: "What", value: row => row.kind },
+      { title: "Text", value: row => row.text, is: "wrap" },
+      { title: "When", value: row => row.at, show: row => row.at < 0 ? "before the first call" : when(row.at), is: "number" },
+      { title: "Lasted", value: row => row.to === null ? -1 : row.to - row.at, show: row => row.kind === "mark" ? "" : row.to === null ? "still open" : time(row.to - row.at), is: "number" },
+      { title: "Failed expectations", value: row => row.failures, show: row => failed(row.failures), is: "number" },
+      { title: "Track", value: row => tracks[row.track].name },
+    ], "Marks and scopes" + (more ? " (" + number(more) + " more are not listed)" : "")));
+  }
+
   function start() {
     listTracks();
+    listSaid();
     if (!data.begin_ns) {
       for (const part of ["timeline-tools", "legend", "bandwidth-figure", "tracks-figure", "timeline-keys"]) by(part).hidden = true;
       return void (by("timeline-about").textContent = data.totals.calls ? "When these calls were made is not known: their clock was of another boot, and nobody has told its pace." : "There are no calls.");
@@ -471,6 +509,7 @@ const chart = (() => {
       .map(([name, at]) => el("span", {}, el("i", { class: "swatch d" + at }), name)),
       data.totals.errors ? el("span", {}, el("i", { class: "swatch mark-error" }), "failed") : "",
       data.rules.length ? el("span", {}, el("i", { class: "swatch mark-finding" }), "has findings") : "",
+      data.timeline.said.length ? el("span", {}, el("i", { class: "swatch said" }), "marks and scopes") : "",
       data.timeline.gaps.length ? el("span", {}, el("i", { class: "swatch gap" }), "calls are missing") : "");
     by("zoom-in").addEventListener("click", () => zoom(0.5));
     by("zoom-out").addEventListener("click", () => zoom(2));

@@ -21,6 +21,7 @@ pub struct Summary {
     calls: u64,
     bytes: u64,
     errors: u64,
+    injected: u64,
     /// By rule: the worst that it was, and how often, without those that are known.
     findings: BTreeMap<String, (Option<Severity>, u64)>,
     known: u64,
@@ -76,6 +77,7 @@ impl Summary {
             for (_, sums) in process.functions() {
                 summary.calls += sums.calls;
                 summary.errors += sums.errors;
+                summary.injected += sums.injected;
                 summary.bytes = summary.bytes.saturating_add(sums.bytes);
             }
             for (rule, total) in process.judge.totals() {
@@ -188,6 +190,9 @@ impl Summary {
         let (calls, errors) = (plural(self.calls, "call"), plural(self.errors, "error"));
         if self.has_calls() {
             say(format!("{calls}, {}, {errors} in {processes}", human(self.bytes)));
+        }
+        if self.injected > 0 {
+            say(format!("{} of them struck by an injection, as asked for", self.injected));
         }
         for remark in self.remarks.iter().take(8) {
             say(remark.clone());

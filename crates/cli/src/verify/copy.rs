@@ -119,7 +119,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     let before = if starts.are_zero() { 0 } else { raw.before.max(HEAD as u64) };
     let mut copy: Option<Copy> = None;
     let mut covered = Covered::default();
-    let mut totals = [0u64; 2];
+    let mut totals = [0u64; 3];
     let mut last = Head::default();
     while let Some(block) = reader.by_ref().find_map(Result::ok) {
         let head = block.head;
@@ -133,7 +133,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
         covered.add(&block);
         if head.kind == kind::TOTALS {
             let words = block.payload.as_chunks().0;
-            totals = [0, 1].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)).max(totals[at]));
+            totals = [0, 1, 2].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)).max(totals[at]));
         }
         if head.kind != kind::END {
             copy.block(&head, &block.payload)?;
@@ -355,7 +355,7 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
     let preamble = Preamble { first_ns: realtime_ns(), ..Preamble::default() };
     let mut copy = Copy::begin(to, &preamble, bytes_of(file.header()))?;
     let mut calls = 0;
-    let mut totals = [file.header().not_recorded.load(Ordering::Relaxed), 0];
+    let mut totals = [file.header().not_recorded.load(Ordering::Relaxed), 0, 0];
     if !is_over {
         copy.block(&head(kind::MODULES), &Modules::of(&origin.pid.to_string()).to_bytes())?;
     }
@@ -389,6 +389,7 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
         }
         totals[0] = totals[0].saturating_add(ring.control.not_recorded.load(Ordering::Relaxed));
         totals[1] = totals[1].saturating_add(ring.control.overwritten.load(Ordering::Relaxed));
+        totals[2] = totals[2].saturating_add(ring.control.notes_lost.load(Ordering::Relaxed));
     }
     copy.block(&head(kind::TOTALS), totals.map(u64::to_le_bytes).as_flattened())?;
     if is_over {

@@ -6,12 +6,13 @@
 
 use super::{Survey, Trace, add_slots, learn};
 use crate::process::From;
-use crate::seen::{Lost, Seen, Watch};
+use crate::seen::{Lost, Remark, Seen, Watch};
 use aclshim_facts::Function;
 use aclshim_trace::record::Call;
 use aclshim_trace::segment::kind;
 use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::Words;
+use aclshim_trace::told::Told;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fs::File;
@@ -30,7 +31,8 @@ enum Piece {
 #[allow(clippy::large_enum_variant)] // nearly all of them are calls
 enum Item {
     Call { thread: u32, function: Function, call: Call, rules: u128, is_left: bool },
-    Lost { thread: u32, calls: u64, from_ns: Option<u64>, to_ns: Option<u64> },
+    Lost { thread: u32, calls: u64, notes: u64, from_ns: Option<u64>, to_ns: Option<u64> },
+    Remark { thread: u32, ticks: u64, what: Told },
 }
 
 /// So many files are open at a time, and each has so large a buffer.
@@ -85,8 +87,14 @@ impl Watch for Keep<'_> {
     }
 
     fn lost(&mut self, lost: &Lost<'_>) {
-        let Lost { whose, calls, from_ns, to_ns } = *lost;
-        self.0.push_back((from_ns.unwrap_or(0), Item::Lost { thread: whose.thread, calls, from_ns, to_ns }));
+        let Lost { whose, calls, notes, from_ns, to_ns } = *lost;
+        self.0.push_back((from_ns.unwrap_or(0), Item::Lost { thread: whose.thread, calls, notes, from_ns, to_ns }));
+    }
+
+    fn remark(&mut self, remark: &Remark<'_>) {
+        let Remark { whose, ticks, what } = *remark;
+        let item = Item::Remark { thread: whose.thread, ticks, what: what.clone() };
+        self.0.push_back((remark.time_ns().unwrap_or(0), item));
     }
 }
 
@@ -110,6 +118,7 @@ impl Survey {
         }
         for snapshot in sources.rings {
             self.meet(&snapshot);
+            self.names_of(&snapshot);
             let process = self.number(&snapshot.origin);
             for (ring, first, slots) in snapshot.runs {
                 lanes.entry((process, ring)).or_default().pieces.push_back(Piece::Slots { first, slots });
@@ -147,6 +156,7 @@ impl Survey {
                     let piece = Piece::Block { file, offset: reader.began() };
                     lanes.entry((process, block.head.ring)).or_default().pieces.push_back(piece);
                     self.processes[process].block(&block.head);
+                    self.processes[process].names(&block);
                 }
                 Ok(Some(block)) => learn(&mut self.processes[process], &block, moment),
                 Ok(None) => break,
@@ -192,8 +202,11 @@ impl Survey {
             Item::Call { thread, function, call, rules, is_left } => {
                 watch.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules, is_left });
             }
-            Item::Lost { thread, calls, from_ns, to_ns } => {
-                watch.lost(&Lost { whose: process.whose(ring, thread), calls, from_ns, to_ns });
+            Item::Lost { thread, calls, notes, from_ns, to_ns } => {
+                watch.lost(&Lost { whose: process.whose(ring, thread), calls, notes, from_ns, to_ns });
+            }
+            Item::Remark { thread, ticks, what } => {
+                watch.remark(&Remark { whose: process.whose(ring, thread), ticks, what: &what });
             }
         }
     }

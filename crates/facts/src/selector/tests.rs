@@ -85,6 +85,15 @@ fn every_word_must_hold() {
 }
 
 #[test]
+fn every_key_is_known() {
+    for key in Selector::KEYS {
+        let text = [key, b"=1"].concat();
+        let nonsense = Selector::parse(&text).err().map(|nonsense| nonsense.in_text(&text).to_string());
+        assert!(nonsense.is_none_or(|told| !told.contains("is none of")));
+    }
+}
+
+#[test]
 fn what_is_not_known_is_not_meant() {
     let call = batch(null_mut(), null_mut(), null_mut(), null_mut(), 3, null_mut(), null_mut(), 1);
     let known = Known::new(Function::aclrtMemcpyBatch, &call, 0);

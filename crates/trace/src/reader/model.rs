@@ -5,7 +5,8 @@ use crate::reader::Reading;
 use crate::record::{End, Entry};
 use crate::sample::{Open, Pass, Sample};
 use crate::slot::{Head, Layout, Note};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
+use crate::told::{Telling, Told};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -27,6 +28,8 @@ enum Step {
     HandOver,
     /// A note is left.
     Note,
+    /// A note with a text of so many bytes is left.
+    Tell(usize),
     /// The drain comes, and takes so many slots.
     Drain(usize),
     /// Somebody looks.
@@ -43,6 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Fill),
         1 => Just(Step::HandOver),
         1 => Just(Step::Note),
+        2 => (0..300usize).prop_map(Step::Tell),
         4 => (1..40usize).prop_map(Step::Drain),
         1 => Just(Step::Look),
     ]
@@ -58,6 +62,10 @@ enum Fact {
     },
     Note {
         id: u64,
+    },
+    Told {
+        ticks: u64,
+        bytes: usize,
     },
     /// The end of an earlier call.
     Late {
@@ -82,6 +90,7 @@ struct Model {
     overwritten: u64,
     gaps: u64,
     lost: u64,
+    notes_lost: u64,
 }
 
 impl Model {
@@ -100,6 +109,7 @@ impl Model {
             overwritten: 0,
             gaps: 0,
             lost: 0,
+            notes_lost: 0,
         }
     }
 
@@ -184,6 +194,10 @@ impl Model {
                 assert!(call.end.is_none() || call.end == *end, "{call:?} {end:?}");
             }
             (Entry::Stack { of, .. }, Fact::Note { id }) => assert_eq!(of, id),
+            (Entry::Told { ticks: at, what: Told::Mark { text } }, Fact::Told { ticks, bytes }) => {
+                let byte = |ticks: &u64| b'a' + (ticks % 26) as u8;
+                assert!(at == ticks && text.len() == *bytes && text.bytes().all(|letter| letter == byte(ticks)));
+            }
             (Entry::End { of, .. }, Fact::Late { of: call }) => assert_eq!(of, call),
             (Entry::Lost { .. }, Fact::Lost) => {}
             (entry, fact) => panic!("{number}: {entry:?} for {fact:?}"),
@@ -213,6 +227,21 @@ impl Model {
                 let before = self.next();
                 if self.sample.note(Note::Stack, &[self.now, 1, 2]) {
                     self.facts.insert(before, Fact::Note { id: self.now });
+                }
+            }
+            Step::Tell(bytes) => {
+                let before = self.next();
+                let text = vec![b'a' + (self.now % 26) as u8; bytes];
+                let telling = Telling::mark(&text);
+                // SAFETY: the place is open, and only this thread writes.
+                let is_told = unsafe { self.sample.place.tell(&telling, self.now, || false) };
+                if is_told {
+                    self.facts.insert(before, Fact::Told { ticks: self.now, bytes: bytes.min(256) });
+                    let behind = before + telling.slots();
+                    (behind..self.next()).for_each(|number| _ = self.facts.insert(number, Fact::Lost));
+                } else {
+                    self.notes_lost += 1;
+                    assert_eq!(self.next(), before, "what found no room is given back");
                 }
             }
             Step::Drain(most) => {
@@ -246,7 +275,11 @@ impl Model {
         let oldest = self.next().saturating_sub(self.sample.slots.len() as u64);
         let mut written = 0;
         for (number, fact) in &self.facts {
-            let slots = if let Fact::Call { slots, .. } = fact { *slots } else { 1 };
+            let slots = match fact {
+                Fact::Call { slots, .. } => *slots,
+                Fact::Told { bytes, .. } => Telling::mark(&vec![b'x'; *bytes]).slots(),
+                _ => 1,
+            };
             written += slots;
             let is_read = self.read.contains_key(number);
             assert!(is_read || self.mode == Mode::Flight && *number < oldest, "{number}: {fact:?} was not read");
@@ -258,11 +291,14 @@ impl Model {
                 assert!(told == 1 || self.mode == Mode::Flight && told == 0, "{call:?}: told {told} times");
             }
         }
-        let lost: u64 =
-            self.read.values().map(|entry| if let Entry::Lost { calls, .. } = entry { *calls } else { 0 }).sum();
-        let counted = self.sample.control.not_recorded.load(Ordering::Relaxed);
-        let told = self.sample.control.told.load(Ordering::Relaxed);
-        assert_eq!(counted, self.lost);
+        let lost = self.read.values().fold((0, 0), |(lost, unsaid), entry| match entry {
+            Entry::Lost { calls, notes, .. } => (lost + calls, unsaid + notes),
+            _ => (lost, unsaid),
+        });
+        let control = &self.sample.control;
+        let load = |[one, other]: [&AtomicU64; 2]| (one.load(Ordering::Relaxed), other.load(Ordering::Relaxed));
+        let told = load([&control.told, &control.notes_told]);
+        assert_eq!(load([&control.not_recorded, &control.notes_lost]), (self.lost, self.notes_lost));
         if self.mode == Mode::Audit {
             assert_eq!((self.overwritten, lost, self.slots), (0, told, written));
             // Behind the last record nobody knows of them.

@@ -213,7 +213,7 @@ fn notes_are_records_like_others() {
     assert!(sample.note(Note::Stack, &[2, 3, 4]));
     assert!(sample.note(Note::Lost, &[1, 2, 3]));
     let findings = Entry::Stack { of: 2, frames: [3, 4, 0, 0, 0, 0] };
-    let lost = Entry::Lost { from: 1, to: 2, calls: 3 };
+    let lost = Entry::Lost { from: 1, to: 2, calls: 3, notes: 0 };
     assert_eq!(sample.pass(Reading::Drain, 99).entries, [(0, findings), (1, lost)]);
 }
 

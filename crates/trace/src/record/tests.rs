@@ -106,7 +106,7 @@ fn every_note_is_read_and_an_unknown_one_is_none() {
     let name = |text: &[u8; 8]| u64::from_le_bytes(*text);
     let thread = note(Note::Thread as u8, [9, 4711, name(b"a-thread"), name(b"-of-15\0\0")]);
     assert_eq!(thread, Some(Entry::Thread { ticks: 9, id: 4711, name: "a-thread-of-15".into() }));
-    assert_eq!(note(Note::Lost as u8, [1, 2, 3, 0]), Some(Entry::Lost { from: 1, to: 2, calls: 3 }));
+    assert_eq!(note(Note::Lost as u8, [1, 2, 3, 4]), Some(Entry::Lost { from: 1, to: 2, calls: 3, notes: 4 }));
     let end = End { duration: 1 << 40, code: -7 };
     assert_eq!(note(Note::End as u8, [5, 2, 1 << 40, -7i64 as u64]), Some(Entry::End { of: 2, end }));
     let stack = Entry::Stack { of: 6, frames: [3, 1, 4, 0, 0, 0] };
@@ -128,7 +128,7 @@ fn a_record_that_is_cut_or_begins_in_the_middle_is_none() {
 fn the_length_is_only_taken_from_the_slot_that_holds_it() {
     let long = [Head::in_flight(1, Layout::Long, 3, 0).0, 0, 0, 0, 0, 0, 0, 0];
     let other = [Head::done(2, Layout::Linear, 1).0, 0, 0, 5000, 0, 0, 0, 0];
-    assert_eq!(slots(Head(long[0]), Some(&other)), 2);
+    assert_eq!(slots(&long, Some(&other)), 2);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_call_without_room_is_counted_and_told_of_once_there_is() {
     sample.begin(70).unwrap();
     assert_eq!(counts(&sample), [3, 3, 50]);
     let told = sample.pass(Reading::Look, 99).entries;
-    assert_eq!(told[1], (17, Entry::Lost { from: 50, to: 70, calls: 3 }));
+    assert_eq!(told[1], (17, Entry::Lost { from: 50, to: 70, calls: 3, notes: 0 }));
     // The next loss begins anew.
     while sample.begin(80).is_some() {}
     assert_eq!(counts(&sample), [4, 3, 80]);

@@ -1,0 +1,219 @@
+//! What a program tells of itself: its scopes, marks in time, and names for streams and buffers.
+//!
+//! A note of this kind has a text, and as many slots as that takes. What follows the first one is there before the first
+//! is shown, so nobody sees a part of it. Each slot is a note of its own to whoever does not know these.
+
+use crate::ring::{Place, add_alone};
+use crate::slot::{Head, Layout, Note, Words};
+use crate::sync::Ordering;
+
+/// Texts are cut to so many bytes.
+pub const LONGEST: usize = 256;
+/// So many bytes of it stand in the first slot, and in each one behind.
+const IN_FIRST: usize = 24;
+const IN_OTHERS: usize = 56;
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Named {
+    /// A stream, by its handle.
+    Stream = 0,
+    /// Memory from an address on.
+    Buffer = 1,
+}
+
+/// What a program tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A scope begins.
+    Scope {
+        /// Its number in this process, not 0.
+        id: u32,
+        /// The scope that it lies in, or 0.
+        parent: u32,
+        /// What it is called.
+        name: String,
+    },
+    /// A scope ends.
+    ScopeEnd {
+        /// Its number.
+        id: u32,
+        /// How many expectations have failed in it.
+        failures: u64,
+    },
+    /// Something worth a mark happens here.
+    Mark {
+        /// What.
+        text: String,
+    },
+    /// From here on something has a name; an empty one takes it back.
+    Name {
+        /// What it is.
+        kind: Named,
+        /// The stream's handle, or the first address.
+        begin: u64,
+        /// How many bytes; 0 for a stream.
+        size: u64,
+        /// What it is called.
+        name: String,
+    },
+}
+
+/// The same, to be written: no heap.
+#[derive(Clone, Copy)]
+pub struct Telling<'a> {
+    note: Note,
+    words: [u64; 2],
+    kind: u8,
+    text: &'a [u8],
+}
+
+impl<'a> Telling<'a> {
+    /// A scope begins.
+    pub fn scope(id: u32, parent: u32, name: &'a [u8]) -> Self {
+        Self { note: Note::Scope, words: [id.into(), parent.into()], kind: 0, text: cut(name) }
+    }
+
+    /// A scope ends.
+    pub fn scope_end(id: u32, failures: u64) -> Self {
+        Self { note: Note::ScopeEnd, words: [id.into(), failures], kind: 0, text: &[] }
+    }
+
+    /// A mark.
+    pub fn mark(text: &'a [u8]) -> Self {
+        Self { note: Note::Mark, words: [0; 2], kind: 0, text: cut(text) }
+    }
+
+    /// A name.
+    pub fn name(kind: Named, begin: u64, size: u64, name: &'a [u8]) -> Self {
+        Self { note: Note::Name, words: [begin, size], kind: kind as u8, text: cut(name) }
+    }
+
+    /// How many slots it takes.
+    pub fn slots(&self) -> u64 {
+        slots_for(self.text.len()) as u64
+    }
+}
+
+/// A text without what is too much of it, at the end of a character.
+fn cut(text: &[u8]) -> &[u8] {
+    let Some(behind) = text.get(LONGEST) else { return text };
+    let is_inside = |byte: u8| byte & 0xc0 == 0x80;
+    let mut end = LONGEST;
+    // A character has four bytes at most; what goes on longer is none.
+    if is_inside(*behind) {
+        end = (LONGEST - 4..LONGEST).rev().find(|at| !is_inside(text[*at])).unwrap_or(LONGEST);
+    }
+    &text[..end]
+}
+
+const fn slots_for(length: usize) -> usize {
+    1 + length.saturating_sub(IN_FIRST).div_ceil(IN_OTHERS)
+}
+
+/// Eight bytes of a text at a time, the last ones filled up.
+fn word(text: &[u8], at: usize) -> u64 {
+    let rest = text.get(at..).unwrap_or_default();
+    let mut bytes = [0; 8];
+    let length = rest.len().min(8);
+    bytes[..length].copy_from_slice(&rest[..length]);
+    u64::from_le_bytes(bytes)
+}
+
+impl Place {
+    /// Leaves a note with a text; `false` if there is no room, which is counted. `now` is in ticks; `wait` may wait a
+    /// little and says whether to look once more.
+    ///
+    /// # Safety
+    /// The place is open, and the calling thread's.
+    pub unsafe fn tell(&self, telling: &Telling<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
+        let slots = telling.slots();
+        let number = match self.claim(slots) {
+            Ok(number) => number,
+            Err(number) => {
+                // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
+                let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return false };
+                if !self.look_again(control, number, slots, wait) {
+                    if control.is_all_told() {
+                        control.lost_since.store(now, Ordering::Relaxed);
+                    }
+                    add_alone(&control.notes_lost, 1);
+                    return false;
+                }
+                // SAFETY: the caller's promise.
+                unsafe { self.tell_lost(control, now) };
+                number
+            }
+        };
+        let Telling { note, words: [one, other], kind, text } = *telling;
+        // SAFETY: the caller's promise.
+        let at = |number| unsafe { self.slot(number) };
+        // The first slot must not show what stood there before while its followers are new.
+        at(number).clear();
+        for nth in 1..slots {
+            let from = IN_FIRST + (nth as usize - 1) * IN_OTHERS;
+            let words: [u64; 7] = core::array::from_fn(|place| word(text, from + 8 * place));
+            at(number + nth).put(Head::done(number + nth, Layout::Note, Note::Text as u8), &words);
+        }
+        let what = text.len() as u64 | u64::from(kind) << 16;
+        let words = [now, one, other, what, word(text, 0), word(text, 8), word(text, 16)];
+        at(number).put(Head::done(number, Layout::Note, note as u8), &words);
+        true
+    }
+}
+
+/// Whether a slot is the rest of a text.
+pub(crate) fn is_rest(head: Head) -> bool {
+    head.layout() == Layout::Note && head.function() == Note::Text as u8
+}
+
+/// Whether a slot begins a note with a text.
+fn has_text(head: Head) -> bool {
+    let is = |note: Note| head.function() == note as u8;
+    head.layout() == Layout::Note && (is(Note::Scope) || is(Note::Mark) || is(Note::Name))
+}
+
+/// How many slots the note has that begins with `first`.
+pub(crate) fn slots(first: &Words) -> usize {
+    if has_text(Head(first[0])) { slots_for(length(first)) } else { 1 }
+}
+
+fn length(first: &Words) -> usize {
+    usize::from(first[4] as u16).min(LONGEST)
+}
+
+/// What the note tells that begins with `slots[0]`, and when, in ticks; `None` if it is another one. What is missing of a
+/// text is missing.
+pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Told)> {
+    let first = slots.first()?;
+    let head = Head(first[0]);
+    let [_, ticks, one, other, what, ..] = *first;
+    let is = |note: Note| head.function() == note as u8;
+    let text = || {
+        let rest = slots[1..].iter().take_while(|slot| is_rest(Head(slot[0]))).flat_map(|slot| &slot[1..]);
+        let bytes: Vec<u8> = first[5..].iter().chain(rest).flat_map(|word| word.to_le_bytes()).collect();
+        let bytes = &bytes[..length(first).min(bytes.len())];
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    let told = if is(Note::Scope) {
+        Told::Scope { id: one as u32, parent: other as u32, name: text() }
+    } else if is(Note::ScopeEnd) {
+        Told::ScopeEnd { id: one as u32, failures: other }
+    } else if is(Note::Mark) {
+        Told::Mark { text: text() }
+    } else if is(Note::Name) {
+        let kind = match (what >> 16) as u8 {
+            0 => Named::Stream,
+            1 => Named::Buffer,
+            _ => return None,
+        };
+        Told::Name { kind, begin: one, size: other, name: text() }
+    } else {
+        return None;
+    };
+    Some((ticks, told))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

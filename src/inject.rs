@@ -1,0 +1,283 @@
+//! Faults that are put into calls on purpose, because a setting or a test asks for them.
+//!
+//! While none is set, nobody comes here. While one is, every call takes the long way: its record says that it was struck,
+//! what the program got, and how long that took, the waiting included. A call that a rule refuses is not struck, and
+//! neither is one that the vendor makes inside another. Nothing is locked: a copy in a signal handler is struck like any.
+
+use crate::check::Before;
+use crate::edge;
+use crate::log::{self, Event};
+use crate::record::{Answer, Frame};
+use crate::settings::{MODE_OFF, PRESET_PRODUCTION, settings};
+use crate::target::{self, Reason};
+use crate::{arrays, world};
+use aclshim_facts::Function;
+use aclshim_facts::abi::aclError;
+use aclshim_facts::call::{Call, Form};
+use aclshim_facts::direction::Direction;
+use aclshim_facts::injection::{Injection, What, each};
+use aclshim_facts::selector::Known;
+use aclshim_facts::selector::words::Nonsense;
+use aclshim_facts::settings::INJECT;
+use aclshim_trace::record::INJECTED;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+mod table;
+
+pub use table::Reach;
+use table::{MOST, Tally};
+
+/// Whether there may be anything to strike with.
+static IS_SET: AtomicBool = AtomicBool::new(false);
+
+/// Why injections are not set.
+#[derive(Clone, Copy)]
+pub enum Refused {
+    /// The text cannot be read.
+    Nonsense(Nonsense),
+    /// There is no room for so many.
+    Room,
+    /// There is no memory.
+    Memory,
+    /// `ACLSHIM_PRESET=production`.
+    Production,
+}
+
+/// How many injections a text has, if all of them make sense.
+fn count(text: &[u8]) -> Result<usize, Refused> {
+    if settings().preset == PRESET_PRODUCTION {
+        return Err(Refused::Production);
+    }
+    let count = each(text).try_fold(0, |count, one| one.map(|_| count + 1)).map_err(Refused::Nonsense)?;
+    if count > MOST { Err(Refused::Room) } else { Ok(count) }
+}
+
+/// Takes over what the settings say.
+///
+/// # Safety
+/// Called once, by the thread that boots.
+pub unsafe fn read() {
+    let text = settings().inject.as_bytes();
+    if settings().mode != MODE_OFF && count(text).is_ok_and(|count| count > 0) {
+        // SAFETY: the caller's promise.
+        unsafe { table::keep_for_good(each(text).flatten()) };
+    }
+}
+
+/// Whether the settings ask for injections that can be made.
+pub fn is_asked_for() -> bool {
+    table::has_any()
+}
+
+/// Begins with those of the settings.
+pub fn start() {
+    if is_asked_for() {
+        IS_SET.store(true, Ordering::SeqCst);
+        target::detour_all(Reason::Injection);
+    }
+}
+
+/// Says why those of the settings are not in force, if they are not.
+pub fn say() {
+    let text = settings().inject.as_bytes();
+    let told = |why: core::fmt::Arguments<'_>| log::line(Event::Setting, INJECT.variable, why);
+    match count(text) {
+        Err(_) if text.is_empty() => {}
+        Err(Refused::Production) => told(format_args!(
+            "ACLSHIM_INJECT is refused, because ACLSHIM_PRESET=production: calls are forwarded as they are"
+        )),
+        Err(Refused::Nonsense(nonsense)) => {
+            told(format_args!("ACLSHIM_INJECT: {}; nothing of it is in force", nonsense.in_text(text)));
+        }
+        Err(Refused::Room) => told(format_args!("ACLSHIM_INJECT holds more than {MOST}; nothing of it is in force")),
+        Ok(0) => {}
+        Ok(_) | Err(Refused::Memory) => {
+            if !is_asked_for() {
+                told(format_args!("there is no memory for what ACLSHIM_INJECT says; nothing of it is in force"));
+            }
+        }
+    }
+}
+
+/// Sets injections for a scope; how many.
+pub fn add(scope: u64, reach: Reach, text: &[u8]) -> Result<usize, Refused> {
+    let count = count(text)?;
+    if count > 0 {
+        table::add(scope, reach, each(text).flatten())?;
+        IS_SET.store(true, Ordering::SeqCst);
+        target::detour_all(Reason::Injection);
+    }
+    Ok(count)
+}
+
+/// Takes those of a scope back.
+pub fn remove(scope: u64) {
+    table::remove(scope);
+    rest();
+}
+
+/// How often those of a scope have struck.
+pub fn struck(scope: u64) -> u64 {
+    table::struck(scope)
+}
+
+/// Lets calls go the short way again if nothing is set any more. Who sets something at the same time finds the way
+/// closed after all: it was there before the way was opened, or it closes it itself.
+#[cold]
+fn rest() {
+    if table::has_any() {
+        return;
+    }
+    IS_SET.store(false, Ordering::SeqCst);
+    target::release(Reason::Injection);
+    if table::has_any() {
+        IS_SET.store(true, Ordering::SeqCst);
+        target::detour_all(Reason::Injection);
+    }
+}
+
+/// What is done to a call that was struck. It lies on the caller's stack while the vendor works.
+#[derive(Clone, Copy)]
+pub struct Strike {
+    instead: Option<aclError>,
+    then: Option<aclError>,
+    delay_after_ns: u64,
+    fail_index: Option<u64>,
+}
+
+/// A call is about to be forwarded: whether it is struck. It has waited then, if it had to.
+///
+/// # Safety
+/// The arguments of `call` are the caller's, and `before` and `frame` are its own.
+#[inline(always)]
+pub unsafe fn before(function: Function, call: &Call, caller: usize, frame: &Frame, before: &Before) -> Option<Strike> {
+    if !IS_SET.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { look(function, call, caller, frame, before) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn look(function: Function, call: &Call, caller: usize, frame: &Frame, before: &Before) -> Option<Strike> {
+    if !table::has_any() {
+        // A fork child begins without those of its parent's scopes.
+        rest();
+        return None;
+    }
+    if frame.is_nested(caller) {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let what = edge::caught(|| unsafe { draw(function, call, caller, before) }).flatten()?;
+    frame.flag(INJECTED);
+    wait(what.delay_ns);
+    let What { instead, then, delay_after_ns, fail_index, .. } = what;
+    Some(Strike { instead, then, delay_after_ns, fail_index })
+}
+
+/// What is done to a call by all injections that strike it together: their delays add up, and of what contradicts itself
+/// the first holds.
+unsafe fn draw(function: Function, call: &Call, caller: usize, before: &Before) -> Option<What> {
+    let ends = call.ends();
+    let mut known = Known { ends: ends.as_slice(), ..Known::new(function, call, caller as u64) };
+    let mut is_read = false;
+    let mut drawn: Option<What> = None;
+    table::visit(|injection: &Injection, tally: &Tally| {
+        if !injection.selector.has(function) {
+            return;
+        }
+        if let Form::Batch(_) = call.form
+            && injection.selector.asks_for_arrays()
+            && !is_read
+        {
+            // SAFETY: the caller's promise.
+            (known.bytes, known.direction) = unsafe { sums(call, before) };
+            is_read = true;
+        }
+        if injection.selector.matches(&known, tally) && tally.counts(injection) {
+            let all = drawn.get_or_insert_default();
+            let What { instead, then, delay_ns, delay_after_ns, fail_index } = injection.what;
+            all.instead = all.instead.or(instead);
+            all.then = all.then.or(then);
+            all.delay_ns = all.delay_ns.saturating_add(delay_ns);
+            all.delay_after_ns = all.delay_after_ns.saturating_add(delay_after_ns);
+            all.fail_index = all.fail_index.or(fail_index);
+        }
+    });
+    drawn
+}
+
+/// How many bytes a batch moves, and which way, as far as the arrays may be read before the call.
+unsafe fn sums(call: &Call, before: &Before) -> (Option<u64>, Direction) {
+    let Form::Batch(batch) = &call.form else { return (None, Direction::Unknown) };
+    // SAFETY: the caller's promise.
+    let arrays = unsafe { arrays::before(call, &world::of(call)) };
+    let sizes = arrays.sizes.filter(|sizes| sizes.len() == batch.items);
+    let sum = || sizes.map(|sizes| sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size as u64)));
+    let ways = arrays.attrs.filter(|attrs| attrs.len() == batch.attr_count).unwrap_or_default();
+    let mut ways = ways.iter().map(|attr| Direction::of_places(attr.dstLoc.type_, attr.srcLoc.type_));
+    let first = ways.next().unwrap_or(Direction::Unknown);
+    let direction = if ways.all(|way| way == first) { first } else { Direction::Unknown };
+    (before.look.map(|look| look.total).or_else(sum), direction)
+}
+
+/// What a struck call returns instead of being forwarded, if it is not.
+#[inline(always)]
+pub fn instead(strike: &Option<Strike>) -> Option<aclError> {
+    strike.as_ref()?.instead
+}
+
+/// What the program gets, when the vendor has returned `code`, or nothing was forwarded.
+///
+/// # Safety
+/// The arguments of `call` are the caller's, and `strike` is its own.
+#[inline(always)]
+pub unsafe fn after(strike: &Option<Strike>, call: &Call, code: Option<aclError>) -> Answer {
+    match (strike, code) {
+        (None, Some(code)) => Answer::vendors(code),
+        // SAFETY: the caller's promise.
+        (Some(strike), code) => unsafe { end(strike, call, code) },
+        (None, None) => Answer::ours(0),
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn end(strike: &Strike, call: &Call, of_vendor: Option<aclError>) -> Answer {
+    let code = strike.instead.or(strike.then).or(of_vendor).unwrap_or(0);
+    if let (Form::Batch(batch), Some(index)) = (&call.form, strike.fail_index)
+        && let Some(place) = batch.fail_index.filter(|place| !place.is_null())
+    {
+        // SAFETY: the caller's promise, as the vendor takes it.
+        unsafe { place.write_unaligned(index as usize) };
+    }
+    wait(strike.delay_after_ns);
+    Answer { code, of_vendor }
+}
+
+/// Lets time go by, all of it, whatever interrupts; a handler may jump out.
+fn wait(ns: u64) {
+    if ns == 0 {
+        return;
+    }
+    // SAFETY: values of ours; errno is the calling thread's own. By the raw call: the function is a cancellation point.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let mut end = core::mem::zeroed::<libc::timespec>();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut end);
+        let ns = ns.saturating_add(end.tv_nsec as u64);
+        end.tv_sec = end.tv_sec.saturating_add((ns / 1_000_000_000) as libc::time_t);
+        end.tv_nsec = (ns % 1_000_000_000) as _;
+        let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+        // The handler of what interrupts may set errno to anything.
+        let sleep = || {
+            *errno = 0;
+            libc::syscall(libc::SYS_clock_nanosleep, clock, flags, &raw const end, 0)
+        };
+        while sleep() != 0 && *errno == libc::EINTR {}
+        *errno = before;
+    }
+}

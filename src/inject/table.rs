@@ -1,0 +1,257 @@
+//! Where injections stand, and how often each has met a call.
+//!
+//! Those of the settings stay; those of scopes come and go. What counts lies on pages that the kernel wipes in a fork
+//! child, which so begins to count anew, and without its parent's scopes. No lock: whoever looks through a slot says so in
+//! it, and nobody takes a slot that somebody looks through.
+
+use super::Refused;
+use crate::naming::Here;
+use crate::thread;
+use aclshim_facts::injection::Injection;
+use aclshim_facts::selector::Names;
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// So many can be set by the settings, and as many by scopes.
+pub const MOST: usize = 64;
+
+/// Whose calls an injection may strike.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The calling thread's.
+    ThisThread,
+    /// Everybody's.
+    WholeProcess,
+}
+
+/// How often an injection has met a call.
+pub struct Tally {
+    /// So many that its selector means.
+    seen: AtomicU64,
+    /// So many that it has struck.
+    struck: AtomicU64,
+    /// Places in the host's code that were looked up: twice the address, plus one if the selector means it.
+    sites: [AtomicU64; 8],
+}
+
+impl Tally {
+    /// Counts a call that the selector means; whether it is struck.
+    pub fn counts(&self, injection: &Injection) -> bool {
+        let number = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
+        if !injection.strikes(number) {
+            return false;
+        }
+        let most = injection.times.filter(|_| !injection.is_numbered()).unwrap_or(u64::MAX);
+        let more = |struck: u64| (struck < most).then_some(struck + 1);
+        self.struck.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn clear(&self) {
+        [&self.seen, &self.struck].into_iter().chain(&self.sites).for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
+impl Names for Tally {
+    fn stream(&self, stream: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        Here.stream(stream, is)
+    }
+
+    fn buffer(&self, address: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        Here.buffer(address, is)
+    }
+
+    /// Asks once for each place: a look takes system calls, and programs copy from few places.
+    fn module(&self, address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
+        let place = &self.sites[address as usize / 4 % self.sites.len()];
+        let known = place.load(Ordering::Relaxed);
+        if known >> 1 == address {
+            return known & 1 == 1;
+        }
+        let is_it = Here.module(address, is);
+        place.store(address << 1 | u64::from(is_it), Ordering::Relaxed);
+        is_it
+    }
+}
+
+/// A place for an injection of a scope.
+struct Slot {
+    /// One of those below.
+    state: AtomicU32,
+    /// How many look through it.
+    readers: AtomicU32,
+    scope: AtomicU64,
+    /// The thread that it is for, or 0.
+    thread: AtomicUsize,
+    injection: UnsafeCell<MaybeUninit<Injection>>,
+}
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const SET: u32 = 2;
+
+/// The wiped pages; all zero at first.
+struct Pages {
+    for_good: [Tally; MOST],
+    of_scopes: [Tally; MOST],
+    slots: [Slot; MOST],
+}
+
+/// What the settings say.
+struct ForGood {
+    count: AtomicUsize,
+    injections: UnsafeCell<MaybeUninit<[Injection; MOST]>>,
+}
+
+// SAFETY: written by the one thread that boots, before `boot` says that it is done; read after that.
+unsafe impl Sync for ForGood {}
+
+static FOR_GOOD: ForGood = ForGood { count: AtomicUsize::new(0), injections: UnsafeCell::new(MaybeUninit::uninit()) };
+static PAGES: AtomicPtr<Pages> = AtomicPtr::new(ptr::null_mut());
+
+fn pages() -> Option<&'static Pages> {
+    // SAFETY: NULL, or pages that are never unmapped, of which zero is a valid value.
+    unsafe { PAGES.load(Ordering::Acquire).as_ref() }
+}
+
+/// The pages, made when they are first needed.
+fn make() -> Option<&'static Pages> {
+    if let Some(pages) = pages() {
+        return Some(pages);
+    }
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: an anonymous mapping of our own, checked; it is published once and never unmapped.
+    unsafe {
+        let at = libc::mmap(ptr::null_mut(), size_of::<Pages>(), protection, flags, -1, 0);
+        if at == libc::MAP_FAILED {
+            return None;
+        }
+        let is_wiped = libc::madvise(at, size_of::<Pages>(), libc::MADV_WIPEONFORK) == 0;
+        if PAGES.compare_exchange(ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire).is_err() {
+            libc::munmap(at, size_of::<Pages>());
+        } else if !is_wiped {
+            // A kernel before 4.14.
+            libc::pthread_atfork(None, None, Some(forget_in_child));
+        }
+    }
+    pages()
+}
+
+unsafe extern "C" fn forget_in_child() {
+    let at = PAGES.load(Ordering::Acquire);
+    if !at.is_null() {
+        // SAFETY: the child has this one thread, and zero is a valid value.
+        unsafe { ptr::write_bytes(at, 0, 1) };
+    }
+}
+
+/// Keeps the injections of the settings.
+///
+/// # Safety
+/// Called once, by the thread that boots.
+pub unsafe fn keep_for_good(injections: impl Iterator<Item = Injection>) {
+    if make().is_none() {
+        return;
+    }
+    let place = FOR_GOOD.injections.get().cast::<Injection>();
+    let mut count = 0;
+    for injection in injections.take(MOST) {
+        // SAFETY: within the array, and nobody reads it yet.
+        unsafe { place.add(count).write(injection) };
+        count += 1;
+    }
+    FOR_GOOD.count.store(count, Ordering::Release);
+}
+
+fn for_good() -> &'static [Injection] {
+    let count = FOR_GOOD.count.load(Ordering::Acquire);
+    // SAFETY: so many were written.
+    unsafe { core::slice::from_raw_parts(FOR_GOOD.injections.get().cast(), count) }
+}
+
+/// Whether anything is set.
+pub fn has_any() -> bool {
+    let is_set = |slot: &Slot| slot.state.load(Ordering::SeqCst) == SET;
+    FOR_GOOD.count.load(Ordering::Relaxed) > 0 || pages().is_some_and(|pages| pages.slots.iter().any(is_set))
+}
+
+/// Visits what may strike a call of the calling thread.
+pub fn visit(mut each: impl FnMut(&Injection, &Tally)) {
+    let Some(pages) = pages() else { return };
+    for (injection, tally) in for_good().iter().zip(&pages.for_good) {
+        each(injection, tally);
+    }
+    let me = thread::current() as *const _ as usize;
+    for (slot, tally) in pages.slots.iter().zip(&pages.of_scopes) {
+        if slot.state.load(Ordering::Acquire) != SET {
+            continue;
+        }
+        slot.readers.fetch_add(1, Ordering::SeqCst);
+        let thread = slot.thread.load(Ordering::Relaxed);
+        if slot.state.load(Ordering::SeqCst) == SET && (thread == 0 || thread == me) {
+            // SAFETY: it is set, and while we are among its readers nobody writes to it. (Who takes it looks for readers
+            // after having said that it is taken, and we look for that after having said that we read.)
+            each(unsafe { (*slot.injection.get()).assume_init_ref() }, tally);
+        }
+        // A handler that forked meanwhile has left its child, if this is it, without any.
+        let _ = slot.readers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |readers| readers.checked_sub(1));
+    }
+}
+
+/// Sets injections for a scope: all of them, or none if there is no room.
+pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>) -> Result<(), Refused> {
+    let pages = make().ok_or(Refused::Memory)?;
+    let thread = match reach {
+        Reach::ThisThread => thread::current() as *const _ as usize,
+        Reach::WholeProcess => 0,
+    };
+    let mut taken = 0u64;
+    let of = |mask: u64, state: u32| {
+        let slots = pages.slots.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1);
+        slots.for_each(|(_, slot)| slot.state.store(state, Ordering::SeqCst));
+    };
+    for injection in injections {
+        let Some(at) = pages.slots.iter().position(take) else {
+            of(taken, FREE);
+            return Err(Refused::Room);
+        };
+        taken |= 1 << at;
+        let slot = &pages.slots[at];
+        // SAFETY: we have taken it, and nobody reads it.
+        unsafe { (*slot.injection.get()).write(injection) };
+        slot.scope.store(scope, Ordering::Relaxed);
+        slot.thread.store(thread, Ordering::Relaxed);
+        pages.of_scopes[at].clear();
+    }
+    of(taken, SET);
+    Ok(())
+}
+
+/// Takes a slot that nobody has, nor looks through.
+fn take(slot: &Slot) -> bool {
+    if slot.state.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+        return false;
+    }
+    let is_read = slot.readers.load(Ordering::SeqCst) > 0;
+    if is_read {
+        slot.state.store(FREE, Ordering::SeqCst);
+    }
+    !is_read
+}
+
+fn of(scope: u64) -> impl Iterator<Item = (&'static Slot, &'static Tally)> {
+    let all = pages().into_iter().flat_map(|pages| pages.slots.iter().zip(&pages.of_scopes));
+    all.filter(move |(slot, _)| slot.state.load(Ordering::SeqCst) == SET && slot.scope.load(Ordering::Relaxed) == scope)
+}
+
+/// Takes the injections of a scope back.
+pub fn remove(scope: u64) {
+    of(scope).for_each(|(slot, _)| slot.state.store(FREE, Ordering::SeqCst));
+}
+
+/// How often those of a scope have struck.
+pub fn struck(scope: u64) -> u64 {
+    of(scope).map(|(_, tally)| tally.struck.load(Ordering::Relaxed)).sum()
+}

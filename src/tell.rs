@@ -1,0 +1,72 @@
+//! What a program tells of itself, put into the record of the calling thread: scopes, marks, and names.
+//!
+//! Only from functions that a program calls for that; never on the way of a copy. A thread that has not copied yet gets its
+//! place in the ring file as with its first copy. A fork child starts its own file, in which none of this stands.
+
+use crate::record::{Nowhere, come_back, take_place};
+use crate::settings::settings;
+use crate::{drain, edge};
+use aclshim_trace::clock::{monotonic_ns, ticks};
+use aclshim_trace::layout::Mode;
+use aclshim_trace::told::{Named, Telling};
+use core::sync::atomic::Ordering;
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is in the record.
+    Yes,
+    /// Nothing is recorded here.
+    Off,
+    /// There was no room. A full ring tells of it later; where there is none, only this does.
+    NoRoom,
+}
+
+/// A scope begins, in the scope `parent` or in none (0).
+pub fn tell_scope_begin(id: u32, parent: u32, name: &[u8]) -> Told {
+    tell(&Telling::scope(id, parent, name))
+}
+
+/// A scope ends; so many expectations have failed in it.
+pub fn tell_scope_end(id: u32, failures: u64) -> Told {
+    tell(&Telling::scope_end(id, failures))
+}
+
+/// A mark, at this moment of this thread.
+pub fn tell_mark(text: &[u8]) -> Told {
+    tell(&Telling::mark(text))
+}
+
+/// From now on a stream, or the `size` bytes from `begin` on, are called so; an empty name takes that back.
+pub fn tell_name(kind: Named, begin: u64, size: u64, name: &[u8]) -> Told {
+    tell(&Telling::name(kind, begin, size, name))
+}
+
+fn tell(telling: &Telling<'_>) -> Told {
+    if !settings().records() {
+        return Told::Off;
+    }
+    // Signals held back: what a handler told in between would part the slots from their claim.
+    let told = edge::undisturbed(|| {
+        let place = match take_place() {
+            Ok(place) => place,
+            Err(Nowhere::Off) => return Told::Off,
+            Err(Nowhere::Early | Nowhere::NoRing(_)) => return Told::NoRoom,
+        };
+        let now = ticks(place.clock.load(Ordering::Relaxed));
+        let is_waiting = place.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
+        let end = if is_waiting { monotonic_ns() + 100_000_000 } else { 0 };
+        let wait = || {
+            if is_waiting {
+                edge::pause(100_000);
+            }
+            is_waiting && drain::may_run() && monotonic_ns() < end
+        };
+        let is_put_off = drain::is_still_put_off();
+        // SAFETY: the place is open, and this thread's.
+        let is_told = unsafe { place.tell(telling, now, wait) };
+        come_back(place, is_put_off);
+        if is_told { Told::Yes } else { Told::NoRoom }
+    });
+    told.unwrap_or(Told::NoRoom)
+}
