@@ -1,5 +1,6 @@
 //! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
 
+use crate::sarif::{self, Counts};
 use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::mute;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 /// What `aclshim findings` is told.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  aclshim findings aclshim-out\n  aclshim findings --baseline aclshim-out > known.txt\n  ACLSHIM_BASELINE=known.txt ..."
+    after_help = "Examples:\n  aclshim findings aclshim-out\n  aclshim findings --sarif aclshim-out > findings.sarif\n  aclshim findings --baseline aclshim-out > known.txt\n  ACLSHIM_BASELINE=known.txt ..."
 )]
 pub struct Arguments {
     /// One JSON object a line
@@ -23,6 +24,9 @@ pub struct Arguments {
     /// As a file of known findings for ACLSHIM_BASELINE
     #[arg(long, conflicts_with = "json")]
     baseline: bool,
+    /// As SARIF 2.1.0, one result a rule and call site
+    #[arg(long, conflicts_with_all = ["json", "baseline"])]
+    sarif: bool,
     #[command(flatten)]
     traces: Traces,
 }
@@ -43,6 +47,8 @@ enum Print {
     Json,
     /// As a file for `ACLSHIM_BASELINE`.
     Baseline,
+    /// As SARIF.
+    Sarif,
 }
 
 /// A finding for programs. Its keys are used by others: see "Names that stay" in the project's design.
@@ -105,13 +111,18 @@ fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> Line<
 
 /// Prints what was found.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
-    let print = match (arguments.json, arguments.baseline) {
-        (true, _) => Print::Json,
-        (_, true) => Print::Baseline,
-        _ => Print::Text,
+    let print = match () {
+        () if arguments.json => Print::Json,
+        () if arguments.baseline => Print::Baseline,
+        () if arguments.sarif => Print::Sarif,
+        () => Print::Text,
     };
     let nothing = if matches!(print, Print::Text) { Nothing::IsAnError } else { Nothing::IsFine };
-    let survey = arguments.traces.read(nothing)?;
+    let mut counts = Counts::default();
+    let survey = match print {
+        Print::Sarif => arguments.traces.watch(nothing, &mut counts)?,
+        _ => arguments.traces.read(nothing)?,
+    };
     let all = || survey.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
     let mut symbols = Symbols::default();
     match print {
@@ -119,6 +130,10 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
             for (process, found) in all() {
                 println!("{}", serde_json::to_string(&line(process, found, &mut symbols))?);
             }
+        }
+        Print::Sarif => {
+            let report = sarif::report(&survey, &counts, &BTreeSet::new(), &|_| true);
+            println!("{}", serde_json::to_string_pretty(&report)?);
         }
         Print::Baseline => {
             let lines =

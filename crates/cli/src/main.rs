@@ -15,11 +15,13 @@ mod merge;
 mod recover;
 mod report;
 mod run;
+mod sarif;
 mod scopes;
 mod spoken;
 mod stat;
 mod symbols;
 mod tally;
+mod test;
 mod time;
 mod traces;
 mod verify;
@@ -46,6 +48,8 @@ struct Arguments {
 enum Command {
     /// Run a program, record and check its copies, and say in short what was found
     Run(run::Arguments),
+    /// Run a test program on the simulated device: its expectations, what breaks a rule, its golden run
+    Test(test::Arguments),
     /// Write the records of all running and ended programs to their files, from outside
     Collect(collect::Arguments),
     /// Say what would be seen of a program, and what is in the way
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(unprintable));
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run::main(arguments),
+        Command::Test(arguments) => test::main(arguments),
         Command::Collect(arguments) => collect::main(arguments),
         Command::Doctor(arguments) => doctor::main(arguments),
         Command::Dropin(arguments) => dropin::main(arguments),

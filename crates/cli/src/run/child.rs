@@ -150,6 +150,11 @@ impl Child {
         Ok(Ok(Self { pid, sentry, blocked }))
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.pid as u32
+    }
+
     /// Waits for its end. Signals are passed on meanwhile, and when it stops, so do we.
     pub fn wait(mut self) -> End {
         let end = loop {

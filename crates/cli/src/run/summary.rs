@@ -3,6 +3,7 @@
 use super::rings::{self, Place};
 use crate::stat::human;
 use aclshim_collect::names::{self, Who};
+use aclshim_collect::seen::Watch;
 use aclshim_collect::survey::Survey;
 use aclshim_facts::rule::Severity;
 use aclshim_trace::origin::Origin;
@@ -45,23 +46,23 @@ pub enum Told {
 }
 
 impl Summary {
-    /// Of the processes that have recorded to a directory since.
-    pub fn read(place: &Place, since_ns: u64, told: Told) -> Self {
+    /// Of the processes that have recorded to a directory since; `watch` is shown their calls.
+    pub fn read(place: &Place, since_ns: u64, told: Told, watch: &mut dyn Watch) -> (Self, Survey) {
         let mut summary = Self::default();
+        let mut survey = Survey::default();
         if told == Told::Log {
             summary.read_logs(&place.dir, since_ns);
-            return summary;
+            return (summary, survey);
         }
-        let mut survey = Survey::default();
         let (folders, files) = rings::to_read(place);
-        if let Err(why) = survey.read(&place.dir, &folders) {
+        if let Err(why) = survey.watch(&place.dir, &folders, watch) {
             summary.remarks.insert(format!("{}: {why}", place.dir.display()));
         }
         for file in files {
             // One that cannot be read any more was just written and removed.
-            let _ = survey.read(&file, &[]);
+            let _ = survey.watch(&file, &[], watch);
         }
-        survey.settle();
+        survey.finish(watch);
         for (file, why) in &survey.troubles {
             summary.remarks.insert(format!("{}: {why}", file.display()));
         }
@@ -95,7 +96,7 @@ impl Summary {
             ));
         }
         summary.look_into(&place.dir, &stems, since_ns);
-        summary
+        (summary, survey)
     }
 
     /// The files of the run, and what the shim itself had to say in them.
@@ -173,6 +174,11 @@ impl Summary {
         self.calls + self.not_recorded + self.evicted > 0
     }
 
+    /// Says nothing of files: they are gone.
+    pub fn forget_files(&mut self) {
+        self.files.clear();
+    }
+
     /// How many findings are at least that bad.
     pub fn findings_from(&self, severity: Severity) -> u64 {
         self.findings.values().filter(|(worst, _)| *worst >= Some(severity)).map(|(_, count)| count).sum()
@@ -223,7 +229,7 @@ impl Summary {
     }
 
     /// Whether everything was recorded and is still there.
-    fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.not_recorded + self.overwritten + self.evicted == 0
     }
 

@@ -1,0 +1,137 @@
+//! A program that runs while its rings are drained.
+
+use super::child::{Child, End};
+use super::plan::Plan;
+use super::rings::{self, Place, Rings};
+use super::summary::Told;
+use super::{NOT_FOUND, NOT_STARTED, program, say};
+use aclshim_facts::settings::Setting;
+use aclshim_trace::clock::realtime_ns;
+use anyhow::{Context, Result};
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What is to be run, and how.
+pub struct Order<'a> {
+    /// Where traces and logs go.
+    pub out: Option<&'a Path>,
+    /// Whether what the vendor would refuse is refused.
+    pub enforce: bool,
+    /// Other products that the run is judged for.
+    pub as_products: &'a [String],
+    /// A settings file.
+    pub config: Option<&'a Path>,
+    /// Whether the simulated device goes in front.
+    pub sim: bool,
+    /// Whether nothing is said but what went wrong with us.
+    pub quiet: bool,
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// More of its environment.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// Settings for which something else holds than their default.
+    pub unless_set: &'a [(&'static Setting, &'a str)],
+}
+
+/// A run that is over.
+pub struct Ran {
+    /// How the program ended.
+    pub end: End,
+    /// The program's process.
+    pub pid: u32,
+    /// Where its records are.
+    pub place: Place,
+    /// Its processes were born after this moment.
+    pub since_ns: u64,
+    /// How long it ran.
+    pub duration_ns: u64,
+    /// Where the run can be read.
+    pub told: Told,
+    /// Why no call could be seen.
+    pub silent: Option<&'static str>,
+    still_running: Vec<u32>,
+    /// Who goes on writing, if anybody has to.
+    collector: std::io::Result<Option<u32>>,
+}
+
+impl Order<'_> {
+    /// Runs it to its end; the inner error is the status of a program that could not be started.
+    pub fn watch(&self) -> Result<Result<Ran, ExitCode>> {
+        let name = &self.command[0];
+        let found = program::find(name);
+        let about = found.as_deref().map(program::look).unwrap_or_default();
+        let plan = Plan::new(self, about.sanitizer.as_deref())?;
+        if !self.quiet {
+            for complaint in &plan.complaints {
+                say(format_args!("aclshim: {complaint}"));
+            }
+            if let (Some(obstacle), Some(path)) = (about.obstacle, &found) {
+                say(format_args!("aclshim: {} {}", path.display(), obstacle.sentence()));
+            }
+        }
+        let command = self.command.iter().map(|word| CString::new(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let since_ns = realtime_ns();
+        let child = match Child::start(&command, &plan.environment).context("the program could not be started")? {
+            Ok(child) => child,
+            Err(why) => {
+                let said = why.to_string();
+                // "No such file or directory (os error 2)"
+                let said = said.split(" (os error").next().unwrap_or_default();
+                say(format_args!("aclshim: {}: {said}{}", name.display(), not_started_hint(name, &why)));
+                let is_missing = why.raw_os_error() == Some(libc::ENOENT);
+                return Ok(Err(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_STARTED })));
+            }
+        };
+        let pid = child.id();
+        let rings = Rings::start(&plan.place);
+        let end = child.wait();
+        let duration_ns = realtime_ns().saturating_sub(since_ns);
+        let going_on = rings.finish();
+        let still_running = rings::still_running(&plan.marks);
+        let collector =
+            (going_on > 0 || !still_running.is_empty()).then(|| rings::detach(&plan.place, &plan.marks)).transpose();
+        let Plan { place, told, silent, .. } = plan;
+        Ok(Ok(Ran { end, pid, place, since_ns, duration_ns, told, silent, still_running, collector }))
+    }
+}
+
+impl Ran {
+    /// Whether no process of the run goes on.
+    pub fn is_over(&self) -> bool {
+        matches!(self.collector, Ok(None))
+    }
+
+    /// Says who goes on, and whether somebody writes down what they do.
+    pub fn say_who_goes_on(&self, quiet: bool) {
+        if let Some(line) = about_collector(&self.still_running, &self.collector).filter(|_| !quiet) {
+            say(format_args!("aclshim: {line}"));
+        }
+        if let Err(why) = &self.collector {
+            say(format_args!(
+                "aclshim: no collector could be left behind ({why}): records stay in memory, see `aclshim collect`"
+            ));
+        }
+    }
+}
+
+/// Why a file that is there is not found, and the like.
+fn not_started_hint(name: &OsStr, why: &std::io::Error) -> &'static str {
+    match why.raw_os_error() {
+        Some(libc::ENOENT) if Path::new(name).exists() => " (the interpreter or loader that it names is missing)",
+        Some(libc::ENOENT) if !name.as_bytes().contains(&b'/') => " (not on PATH)",
+        _ => "",
+    }
+}
+
+fn about_collector(still_running: &[u32], collector: &std::io::Result<Option<u32>>) -> Option<String> {
+    let Ok(Some(collector)) = collector else { return None };
+    let numbers = still_running.iter().take(8).map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let who = match still_running.len() {
+        0 => "processes of the program still run".into(),
+        1 => format!("process {numbers} of the program still runs"),
+        _ => format!("processes {numbers} of the program still run"),
+    };
+    Some(format!("{who}: a collector (process {collector}) goes on writing until they have ended"))
+}
