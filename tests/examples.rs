@@ -12,7 +12,9 @@ use support::{has, has_that, root, target};
 /// Whether all that the examples are written for is installed.
 #[track_caller]
 fn has_frameworks(test: &str) -> bool {
-    let header = |path: &str| Path::new("/usr/include").join(path).exists() || Path::new("/usr/local/include").join(path).exists();
+    let header = |path: &str| {
+        Path::new("/usr/include").join(path).exists() || Path::new("/usr/local/include").join(path).exists()
+    };
     ["pkg-config", "c++"].iter().all(|tool| has(tool, test))
         && has_that(header("cmocka.h"), "cmocka.h", test)
         && has_that(header("gtest/gtest.h"), "gtest/gtest.h", test)
@@ -117,7 +119,10 @@ struct Change {
 const CHANGES: [Change; 5] = [
     Change {
         what: "a copy is added",
-        edits: &[("        kv->table[which[i]] = 1;\n", "        kv->table[which[i]] = 1;\n        code = aclrtMemcpyAsync(to, kv->size, from, kv->size, ACL_MEMCPY_HOST_TO_DEVICE, kv->stream);\n")],
+        edits: &[(
+            "        kv->table[which[i]] = 1;\n",
+            "        kv->table[which[i]] = 1;\n        code = aclrtMemcpyAsync(to, kv->size, from, kv->size, ACL_MEMCPY_HOST_TO_DEVICE, kv->stream);\n",
+        )],
         said: &["expected 3 calls, saw 6"],
     },
     Change {
@@ -130,15 +135,14 @@ const CHANGES: [Change; 5] = [
         edits: &[("(to, kv->size, from, kv->size,", "(to, kv->size + 64, from, kv->size + 64,")],
         said: &["expected 3 calls of \"aclrtMemcpyAsync direction=h2d size=4096 stream=kv\", saw 0", "count=4160"],
     },
-    Change {
-        what: "copies are misaligned",
-        edits: &[("(blocks + 63) / 64 * 64", "blocks")],
-        said: &["ALIGN-64"],
-    },
+    Change { what: "copies are misaligned", edits: &[("(blocks + 63) / 64 * 64", "blocks")], said: &["ALIGN-64"] },
     Change {
         what: "copies are sent the wrong way",
         edits: &[("from, kv->size, ACL_MEMCPY_HOST_TO_DEVICE", "from, kv->size, ACL_MEMCPY_DEVICE_TO_HOST")],
-        said: &["expected 3 calls of \"aclrtMemcpyAsync direction=h2d size=4096 stream=kv\", saw 0", "kind=DEVICE_TO_HOST"],
+        said: &[
+            "expected 3 calls of \"aclrtMemcpyAsync direction=h2d size=4096 stream=kv\", saw 0",
+            "kind=DEVICE_TO_HOST",
+        ],
     },
 ];
 
@@ -183,7 +187,9 @@ fn pkg_config_knows_the_version_and_where_things_are() {
     };
     assert_eq!(asked(&["--modversion", "aclshim"]), env!("CARGO_PKG_VERSION"));
     assert_eq!(asked(&["--libs", "aclshim"]), "", "there is nothing to link");
-    for (variable, place) in [("shim", "release/libaclshim.so"), ("command", "release/aclshim"), ("includedir", "include")] {
+    for (variable, place) in
+        [("shim", "release/libaclshim.so"), ("command", "release/aclshim"), ("includedir", "include")]
+    {
         let found = asked(&[&format!("--variable={variable}"), "aclshim"]);
         assert_eq!(Path::new(&found), target(place), "{variable}");
         assert!(Path::new(&found).exists(), "{found}");

@@ -45,7 +45,9 @@ fn what_is_not_met_is_an_assertion_error_but_never_hides_another_exception() {
         "failures 3",
     ];
     assert_eq!(lines, expected, "{output:?}");
-    for told in ["scope \"prefill\": expected 2 calls of \"aclrtMemcpyAsync direction=h2d\", saw 1", "with an exception"] {
+    for told in
+        ["scope \"prefill\": expected 2 calls of \"aclrtMemcpyAsync direction=h2d\", saw 1", "with an exception"]
+    {
         assert!(output.stderr.contains(told), "{}", output.stderr);
     }
     assert!(!output.stderr.contains("\"inside\"") && !output.stderr.contains("\"afterwards\""), "{}", output.stderr);

@@ -69,7 +69,8 @@ fn run(block: &Block, exports: &mut String, folder: &Path) {
             continue;
         }
         let mut shell = user("bash", folder);
-        let output = shell.env_remove("PKG_CONFIG_PATH").arg("-c").arg(format!("{exports}exec 2>&1\n{command}")).output();
+        let output =
+            shell.env_remove("PKG_CONFIG_PATH").arg("-c").arg(format!("{exports}exec 2>&1\n{command}")).output();
         let output = output.expect("bash");
         let printed = String::from_utf8_lossy(&output.stdout);
         let must_fail = block.info == "console fails" && lines.peek().is_none();
