@@ -11,9 +11,8 @@ fn program(name: &str) -> PathBuf {
 
 /// A run of a program, with the module on its path.
 fn python(name: &str) -> Run {
-    let path = std::env::join_paths([root().join("python")]).unwrap();
-    let run = Run::new("python3").arg(program(name)).sim();
-    run.env("PYTHONPATH", path).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONWARNINGS", "error")
+    let run = Run::new("python3").arg(program(name));
+    run.env("PYTHONPATH", root().join("python")).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONWARNINGS", "error")
 }
 
 #[track_caller]
@@ -26,7 +25,7 @@ fn a_scope_sees_what_its_block_copies_and_answers_until_it_ends() {
     if !has("python3", "a_scope_sees_what_its_block_copies_and_answers_until_it_ends") {
         return;
     }
-    let output = python("scopes.py").shim().run().ok();
+    let output = python("scopes.py").sim().shim().run().ok();
     assert_eq!(output.stdout, "done\n");
     let lines: Vec<_> = output.stderr.lines().collect();
     assert!(lines.len() == 1 && lines[0].contains("sise"), "only the nonsense is told of: {}", output.stderr);
@@ -37,7 +36,7 @@ fn what_is_not_met_is_an_assertion_error_but_never_hides_another_exception() {
     if !has("python3", "what_is_not_met_is_an_assertion_error_but_never_hides_another_exception") {
         return;
     }
-    let output = python("failing.py").shim().run();
+    let output = python("failing.py").sim().shim().run();
     let lines: Vec<_> = output.stdout.lines().collect();
     let expected = [
         "NotMet 2 scope \"prefill\": 2 expectations were not met; standard error says what happened",
@@ -59,7 +58,7 @@ fn scopes_of_threads_do_not_see_each_other_and_one_of_the_process_sees_all() {
     if !has("python3", "scopes_of_threads_do_not_see_each_other_and_one_of_the_process_sees_all") {
         return;
     }
-    quietly_done(&python("threads.py").shim().run());
+    quietly_done(&python("threads.py").sim().shim().run());
 }
 
 #[test]
@@ -67,8 +66,8 @@ fn without_the_shim_and_with_one_that_is_off_nothing_happens() {
     if !has("python3", "without_the_shim_and_with_one_that_is_off_nothing_happens") {
         return;
     }
-    quietly_done(&python("absent.py").run());
-    quietly_done(&python("absent.py").shim().env("ACLSHIM_MODE", "off").run());
+    quietly_done(&python("absent.py").sim().run());
+    quietly_done(&python("absent.py").sim().shim().env("ACLSHIM_MODE", "off").run());
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! A copy of c-examples/testing somewhere else, as a user has it, and how he builds it.
+#![allow(dead_code)] // each test file uses its own part
 
 use crate::support::{Output, Run, aclshim, root, target};
 use std::fs;
