@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the calls in aclshim's traces (*.acltrace) and rings (*.ring) as JSON lines.
+"""Prints the calls and marks in aclshim's traces (*.acltrace) and rings (*.ring) as JSON lines.
 
 A reader to begin with; docs/trace-format.md describes the format. Usage: read_trace.py FILE..."""
 import json, mmap, struct, sys
@@ -51,20 +51,36 @@ def rings(data, found):
             if words[0] & 3 and ahead >= 0 and struct.unpack_from("<Q", data, slot) == words[:1]:
                 of.setdefault((ring, drained + ahead), words)
 
+def note(words):
+    return words[0] >> 10 & 63 if words[0] >> 2 & 7 == 7 else None
+
+def text(slots, ring, number):
+    """The text of a note, which goes on in the slots behind it."""
+    first = slots[ring, number]
+    words, length = list(first[5:]), min(first[4] & 0xFFFF, 256)
+    while len(words) * 8 < length and note(more := slots.get((ring, number := number + 1), (0,) * 8)) == 9:
+        words += more[1:]
+    return struct.pack(f"<{len(words)}Q", *words)[:length].decode(errors="replace")
+
 def calls(functions, slots):
-    ends = {(ring, w[2]): (w[3], w[4]) for (ring, _), w in slots.items() if w[0] >> 2 & 7 == 7 and w[0] >> 10 & 63 == 2}
+    ends = {(ring, w[2]): (w[3], w[4]) for (ring, _), w in slots.items() if note(w) == 2}
+    scopes = {w[2]: text(slots, *at) for at, w in slots.items() if note(w) == 5}  # by id, on whatever ring
     for (ring, number), w in sorted(slots.items()):
         layout, end = w[0] >> 2 & 7, (w[2] & 0xFFFFFFFF, w[2] >> 32) if w[0] & 3 == 2 else (None, None)
+        if note(w) == 7:
+            yield {"mark": text(slots, ring, number), "ring": ring, "number": number, "begin": w[1]}
         if layout > 2:
             continue
+        scope = None
         duration, code = ends.get((ring, number), end)
         words = [w[4], w[6], w[5], w[6]] + ([w[0] >> 6 & 15] if layout == 0 else []) + [w[7]]
         if layout == 2:
             more, batch = (slots.get((ring, number + n), (0,) * 8) for n in (1, 2))
             words = list(w[4:] + more[4:]) + list(batch[6:] if more[3] & 0xFFFF > 2 else ())
+            scope = scopes.get(more[3] >> 32, f"#{more[3] >> 32}") if more[3] >> 32 else None
         yield {"function": functions[w[0] >> 10 & 63], "ring": ring, "number": number, "begin": w[1], "duration": duration,
                "code": None if code is None else (code + (1 << 31)) % (1 << 32) - (1 << 31), "site": w[3],
-               "nested": bool(w[0] >> 5 & 1), "arguments": words}
+               "nested": bool(w[0] >> 5 & 1), "scope": scope, "arguments": words}
 
 found = {}
 for path in sorted(sys.argv[1:], key=lambda path: not path.endswith(".acltrace")):  # traces first: they are older

@@ -23,7 +23,7 @@
  *
  * WHAT IS RETURNED. 0 or a number, or an enum aclshim_error, all of which are negative.
  *
- * WHAT IS KEPT. Texts are copied: the caller's need not outlive the call. Names and marks are cut
+ * WHAT IS KEPT. Texts are copied: the caller's need not outlive the call. The names of scopes and marks are cut
  * after 256 bytes. Wherever a selector or the name of a scope is missing (NULL), it is as if it were empty.
  *
  * WHICH CALLS. Where a text says which calls are meant, a selector, it holds words with blanks between,
@@ -516,8 +516,8 @@ static inline aclshim_scope aclshim_scope_begin(const char *name, int reach)
 
 /*
  * Ends a scope and judges what was expected of it. What was not met is printed on standard error, with what happened
- * call by call. A scope of one thread is ended by that thread; scopes are ended in the reverse order of their beginning,
- * those of one thread among themselves and those of the whole process among themselves.
+ * call by call. A scope of one thread is ended by that thread, one of the whole process by any. Scopes that one thread has
+ * begun are ended in the reverse order. What is expected of a scope that nobody has ended when the process exits was not met.
  *
  * Returns how many expectations were not met, or ACLSHIM_NO_SCOPE, ACLSHIM_THREAD, ACLSHIM_ORDER or ACLSHIM_BUSY:
  * then nothing has ended.
@@ -713,7 +713,8 @@ static inline int64_t aclshim_mark(const char *text)
  * Gives a stream a name, for messages, reports and selectors.
  *
  *   stream  not NULL: the default stream is called "default"
- *   name    not empty, no blanks; NULL takes the name back, as one should before the stream is destroyed
+ *   name    1 to 127 bytes without blanks and ; , * (and not "default", "none" or 0x...); NULL takes the name back, as
+ *           one should before the stream is destroyed
  *
  * Returns 0, or ACLSHIM_INVALID, ACLSHIM_OFF, ACLSHIM_MEMORY or ACLSHIM_BUSY.
  */
@@ -727,7 +728,7 @@ static inline int64_t aclshim_name_stream(const void *stream, const char *name)
  *
  *   begin  where it begins, on the host or on the device
  *   size   its bytes, more than 0
- *   name   not empty, no blanks; NULL takes the names in it back, as one should before the memory is freed
+ *   name   as that of a stream; NULL takes the names in it back, as one should before the memory is freed
  *
  * Returns 0, or ACLSHIM_INVALID, ACLSHIM_OFF, ACLSHIM_MEMORY or ACLSHIM_BUSY.
  */

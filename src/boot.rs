@@ -1,9 +1,7 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::harness::aclshim_harness;
 use crate::{check, inject, libdl, names, objects, rebind, settings, target, thread, world};
 use core::ffi::CStr;
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 /// What we are in this process.
@@ -137,13 +135,10 @@ fn prepare() -> Standing {
     standing
 }
 
-/// Whether the table at `harness` is another shim's. A program that is not position-independent has a copy of ours
-/// (`R_*_COPY`), and the name is that copy's: whose it is, its functions tell.
+/// Whether the table at `harness` is another shim's. A program that is not position-independent has a copy of ours.
 fn is_another(harness: usize) -> bool {
-    let active = harness + offset_of!(aclshim_harness, active);
-    // SAFETY: the table of a shim, of any version, or a program's copy of it: this member stands there in all of them.
-    let active = unsafe { core::ptr::with_exposed_provenance::<usize>(active).read() };
-    !is_own(active)
+    let holder = objects::resident(|_| true).find(|object| object.defined(c"aclshim_harness") == Some(harness));
+    holder.is_none_or(|holder| holder.defined(names::NAMES[0]).is_some())
 }
 
 fn learn_own() {

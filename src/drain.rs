@@ -13,7 +13,7 @@ use crate::heap::Heap;
 use crate::log::{self, Event};
 use crate::process::{self, Process};
 use crate::settings::{DRAIN_OUTSIDE, settings};
-use crate::{edge, thread};
+use crate::{edge, harness, thread};
 use aclshim_collect::inside;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::reader::Ring;
@@ -275,6 +275,7 @@ static AT_END: extern "C" fn() = at_end;
 
 extern "C" fn at_end() {
     edge::kept(|| {
+        harness::exit::at_end();
         finish();
         process::say_missed();
     });

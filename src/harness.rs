@@ -15,7 +15,7 @@ use core::ffi::{c_char, c_int, c_void};
 mod desk;
 mod door;
 mod entry;
-mod exit;
+pub mod exit;
 mod expect;
 mod golden;
 mod inject;

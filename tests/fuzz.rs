@@ -8,7 +8,7 @@ mod keeping;
 mod support;
 
 use aclshim_collect::modules::Modules;
-use aclshim_collect::seen::{Lost, Seen, Watch};
+use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Reading, RingFile};
@@ -98,6 +98,21 @@ impl Random {
         }
     }
 
+    /// Makes notes of a program's own out of some slots, with whatever text stands there.
+    fn tell(&mut self, slots: &mut [u8]) {
+        let count = slots.len() / 64;
+        for _ in 0..if count > 0 { 1 + self.below(40) } else { 0 } {
+            let at = self.below(count) * 64;
+            // Done, a note, from 5 to 9; its number stays.
+            let head = 2 | 7 << 2 | (5 + self.below(5) as u16) << 10;
+            slots[at..at + 2].copy_from_slice(&head.to_le_bytes());
+            if self.one_in(2) {
+                let what = self.below(300) as u64 | (self.below(3) as u64) << 16;
+                slots[at + 32..at + 40].copy_from_slice(&what.to_le_bytes());
+            }
+        }
+    }
+
     /// Changes some bytes.
     fn spoil(&mut self, bytes: &mut [u8]) {
         if bytes.is_empty() {
@@ -138,7 +153,11 @@ impl Trace {
         let mut trace = self.clone();
         for _ in 0..=random.below(6) {
             let count = trace.blocks.len();
-            match random.below(12) {
+            match random.below(14) {
+                12 | 13 if count > 0 => {
+                    let at = random.below(count);
+                    random.tell(&mut trace.blocks[at].payload);
+                }
                 0 => random.spoil(&mut trace.header),
                 1 => trace.preamble = Preamble { segment: random.word(), first_ns: random.word(), ..trace.preamble },
                 2 if count > 0 => drop(trace.blocks.remove(random.below(count))),
@@ -210,6 +229,10 @@ fn changed_ring(ring: &[u8], random: &mut Random) -> Vec<u8> {
         let (from, to) = (from.min(end), to.min(end));
         random.spoil(&mut bytes[from..to]);
     }
+    if random.one_in(3) {
+        let end = bytes.len();
+        random.tell(&mut bytes[(65_536 + 4096).min(end)..(65_536 + 4096 + 64 * 64).min(end)]);
+    }
     if random.one_in(8) {
         bytes.truncate(random.below(bytes.len() + 1));
     }
@@ -225,10 +248,16 @@ impl Watch for All {
         let known = (seen.bytes(), seen.time_ns(), seen.duration_ns(), seen.code(), seen.kind(), seen.direction());
         self.0 ^= known.0 ^ known.1.unwrap_or(0) ^ seen.stream().unwrap_or(0) ^ u64::from(seen.is_refused());
         self.0 ^= format!("{:?}", known.4).len() as u64;
+        let names = (seen.scope(), seen.stream_name(), seen.buffer(seen.call.arguments[0]));
+        self.0 ^= format!("{names:?}").len() as u64;
     }
 
     fn lost(&mut self, lost: &Lost<'_>) {
-        self.0 ^= lost.calls ^ lost.from_ns.unwrap_or(0) ^ lost.to_ns.unwrap_or(0);
+        self.0 ^= lost.calls ^ lost.notes ^ lost.from_ns.unwrap_or(0) ^ lost.to_ns.unwrap_or(0);
+    }
+
+    fn remark(&mut self, remark: &Remark<'_>) {
+        self.0 ^= format!("{:?}", remark.what).len() as u64 ^ remark.time_ns().unwrap_or(0);
     }
 }
 
@@ -236,6 +265,7 @@ impl Watch for All {
 fn survey(path: &Path) {
     let mut all = All::default();
     let mut survey = Survey::default();
+    survey.names_first = true;
     let _ = survey.watch(path, &[], &mut all);
     survey.finish(&mut all);
     for process in survey.processes() {

@@ -154,6 +154,45 @@ fn exports_have_names_and_marks() {
 }
 
 #[test]
+fn exports_have_the_scopes_of_all_threads() {
+    let output = run(&["scopes"], |run| run).ok();
+    let export = |format: &str| printed(command(&output.scratch, "export").args(["--format", format, "-o", "-"]));
+    let rows: Vec<Value> = export("jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let scopes: Vec<_> = rows.iter().map(|row| row["scope"].as_str().unwrap_or("")).collect();
+    assert_eq!(scopes, ["", "prefill", "prefill", "layer <7>", "", "prefill"]);
+    let chrome: Value = serde_json::from_str(&export("chrome")).expect("JSON");
+    let of = |phase: &str| -> Vec<&Value> {
+        let events = chrome["traceEvents"].as_array().unwrap().iter();
+        events.filter(|event| event["cat"] == "scope" && event["ph"] == phase).collect()
+    };
+    let (begins, ends) = (of("b"), of("e"));
+    let names: Vec<_> = begins.iter().map(|event| event["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["prefill", "layer <7>", "prefill"]);
+    assert!(ends.len() == 3 && begins.iter().all(|begin| ends.iter().any(|end| end["id"] == begin["id"])));
+    assert_eq!(ends[2]["args"]["failures"], 1);
+    let to = output.scratch.join("lake");
+    printed(command(&output.scratch, "export").args(["--format", "parquet", "-o"]).arg(&to));
+    let perfetto = output.scratch.join("perfetto");
+    printed(command(&output.scratch, "export").args(["--format", "perfetto", "-o"]).arg(&perfetto));
+    let bytes = std::fs::read(perfetto).unwrap();
+    assert!(bytes.windows(9).any(|part| part == b"layer <7>"));
+    let page = printed(command(&output.scratch, "report").args(["-o", "-"]));
+    assert!(page.contains("\"kind\":\"scope\",\"text\":\"layer \\u003c7\\u003e\",\"failures\":0"), "in the list");
+    assert!(page.contains("\"scopes\":[\"\",\"prefill\",\"layer \\u003c7\\u003e\",\"prefill\"]"), "at the calls");
+}
+
+#[test]
+fn what_was_merged_still_has_its_scopes() {
+    let outputs = [0, 1].map(|_| run(&["scopes"], |run| run).ok());
+    let to = outputs[0].scratch.join("merged");
+    let from = outputs.iter().map(|output| output.scratch.join("out"));
+    printed(aclshim().arg("merge").args(from).arg("--out").arg(&to));
+    let stat = support::Stat::of(&to, &to);
+    let sums = ["scopes", "calls", "bytes", "failures"].map(|key| stat.0["scopes"]["prefill"][key].as_u64().unwrap());
+    assert_eq!(sums, [4, 6, 6400, 2], "those of one name together: {}", stat.0["scopes"]);
+}
+
+#[test]
 fn a_report_holds_them_and_cannot_be_broken_out_of() {
     let output = run(&["names"], |run| run).ok();
     let page = printed(command(&output.scratch, "report").args(["-o", "-"]));
@@ -219,9 +258,9 @@ fn a_child_tells_for_itself_and_a_kill_loses_nothing() {
 
 #[test]
 fn where_nothing_is_recorded_a_mark_is_none() {
-    for (setting, value, said) in [("ACLSHIM_RECORD", "off", "0 "), ("ACLSHIM_MODE", "off", "-6 ")] {
-        let output = run(&["names"], |run| run.env(setting, value)).ok();
-        assert!(output.stdout.starts_with(said), "{setting}: {}", output.stdout);
+    for setting in ["ACLSHIM_RECORD", "ACLSHIM_MODE"] {
+        let output = run(&["names"], |run| run.env(setting, "off")).ok();
+        assert!(output.stdout.starts_with("-6 "), "ACLSHIM_OFF: {}", output.stdout);
         assert!(!output.scratch.join("out").exists(), "{setting}");
     }
 }

@@ -4,7 +4,7 @@
 //! a jump leaves nothing taken.
 
 use super::aclshim_error::{self, *};
-use super::expect::{Bounds, Expectation, Meant};
+use super::expect::{Bounds, Expectation, Failure, Meant};
 use super::state::{Reach, Scope, State};
 use super::text::{self, Given};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
@@ -22,7 +22,9 @@ use core::ptr;
 
 type Answer = Result<i64, aclshim_error>;
 
-/// What C gets: nothing is even looked at where we stay out of the way.
+/// What C gets: nothing is even looked at where we stay out of the way. Not in the caller's frame, which is to be small:
+/// where it lies tells which calls were left.
+#[inline(never)]
 fn answer(work: impl FnOnce() -> Answer) -> i64 {
     if edge::kept(standing) != Some(Standing::Active) {
         return ACLSHIM_OFF as i64;
@@ -117,20 +119,40 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
             state.settle();
             Ok((scope, failures, line))
         })?;
-        let (_, failures, line) = &ended;
-        let count = failures.len();
-        let is_written = edge::undisturbed(|| {
-            failures.iter().for_each(|failure| log::to_stderr(failure.text.as_bytes()));
-            exit::fail(count as u64);
-            line.as_ref().is_none_or(|line| log::append(settings().results.as_c_str(), line.as_bytes()))
-        });
-        if is_written == Some(false) {
-            text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
-        }
-        let _ = tell_scope_end(scope as u32, count as u64);
-        desk::forget(ended);
+        let count = tell_end(ended);
         Ok(count as i64)
     })
+}
+
+/// Tells everybody of a scope that has ended; how many expectations were not met.
+fn tell_end(ended: (Scope, Vec<Failure>, Option<String>)) -> u64 {
+    let (scope, failures, line) = &ended;
+    let count = failures.len() as u64;
+    let is_written = edge::undisturbed(|| {
+        failures.iter().for_each(|failure| log::to_stderr(failure.text.as_bytes()));
+        exit::fail(count);
+        line.as_ref().is_none_or(|line| log::append(settings().results.as_c_str(), line.as_bytes()))
+    });
+    if is_written == Some(false) {
+        text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
+    }
+    let _ = tell_scope_end(scope.id as u32, count);
+    desk::forget(ended);
+    count
+}
+
+/// The program ends: what is still expected of scopes that nobody has ended was not met.
+pub fn end_all() {
+    while let Ok(Some(ended)) = desk::with(|state| {
+        let at = state.scopes.iter().position(|scope| !scope.expectations.is_empty())?;
+        let scope = state.scopes.remove(at);
+        let failures = vec![expect::never_ended(&scope)];
+        let line = results::are_wanted().then(|| results::line(state, &scope, &failures));
+        state.settle();
+        Some((scope, failures, line))
+    }) {
+        tell_end(ended);
+    }
 }
 
 pub unsafe extern "C" fn count(scope: aclshim_scope, selector: *const c_char) -> i64 {

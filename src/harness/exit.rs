@@ -1,6 +1,6 @@
 //! What failed expectations mean for the end of the process.
 
-use super::desk;
+use super::{desk, door};
 use crate::edge;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -49,8 +49,16 @@ fn arm() -> bool {
     is_armed
 }
 
+/// The program ends.
+pub fn at_end() {
+    if desk::desk().is_some() {
+        door::end_all();
+    }
+}
+
 extern "C" fn at_exit(given: c_int, _: *mut c_void) {
     IS_ARMED.store(false, Ordering::Relaxed);
+    at_end();
     let status = STATUS.load(Ordering::Relaxed);
     if given == 0 && status != 0 && failures() > 0 {
         // SAFETY: libc takes a function off its list before it calls it, and goes on with the rest.

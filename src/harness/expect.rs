@@ -69,6 +69,13 @@ pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
     failures
 }
 
+/// What is to be said of a scope that nobody has ended.
+pub fn never_ended(scope: &Scope) -> Failure {
+    let expected = tell::number(scope.expectations.len() as u64, "expectation");
+    let text = format!("{}never ended, so {expected} could not be judged\n", tell::title(&scope.name));
+    Failure { kind: "unended", text }
+}
+
 /// The findings of a scope, each with the place of its call.
 pub fn findings<'a>(state: &'a State, scope: &Scope) -> impl Iterator<Item = (u64, &'a Found)> + Clone {
     (0..).zip(state.seen(scope)).flat_map(|(order, entry)| entry.findings.iter().map(move |found| (order, found)))

@@ -3,7 +3,6 @@
  *   scopes         the same within scopes, two of one name; another thread copies while one is open
  *   threads N M    so many threads leave so many marks each, with copies between them
  *   full           marks until there is no room: says how many were taken, and how many were not
- *   room           the same, then waits for its input to end, and marks and copies once more
  *   fork           parent and child
  *   kill           and is gone */
 #include "acl/acl.h"
@@ -135,7 +134,6 @@ static int full(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    char byte;
     begin();
     if (!strcmp(what, "names"))
         return names();
@@ -145,15 +143,6 @@ int main(int argc, char **argv)
         return threads(atoi(argv[2]), atoi(argv[3]));
     if (!strcmp(what, "full"))
         return full();
-    if (!strcmp(what, "room")) {
-        full();
-        while (read(0, &byte, 1) == 1)
-            ;
-        if (aclshim_mark("there is room again") != 0)
-            return 2;
-        copy(0, 64);
-        return 0;
-    }
     if (!strcmp(what, "fork")) {
         aclshim_mark("parent");
         copy(0, 64);

@@ -96,7 +96,7 @@ pub fn report(survey: &Survey, counts: &Counts, expected: &BTreeSet<&str>, takes
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
                 "rules": rules,
             } },
-            "originalUriBaseIds": { BASE: { "uri": format!("{}/", uri(&folder).trim_end_matches('/')) } },
+            "originalUriBaseIds": { BASE: { "uri": format!("file://{}/", encoded(&folder).trim_end_matches('/')) } },
             "columnKind": "utf16CodeUnits",
             "results": results,
         }],

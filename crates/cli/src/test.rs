@@ -8,7 +8,7 @@ mod junit;
 mod results;
 mod verdict;
 
-use crate::run::{self, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
+use crate::run::{self, Drain, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
 use crate::sarif;
 use aclshim_collect::survey::Process;
 use aclshim_facts::rule::Severity;
@@ -107,6 +107,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         sim: !arguments.no_sim,
         quiet: arguments.quiet,
         command: &arguments.command,
+        drain: Drain::Inside,
         variables,
         // Whoever tests rather waits than misses a call.
         unless_set: &[(&RECORD, "lossless"), (&BATCH_ITEMS, "4096")],
@@ -142,7 +143,9 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let verdict = Verdict { program: name, ran: &ran, is_watched, results: &results, findings: &findings, golden };
+    let open = gather.open_scopes(&survey, &is_of_the_run);
+    let verdict =
+        Verdict { program: name, ran: &ran, is_watched, results: &results, open, findings: &findings, golden };
     if let Some(path) = &arguments.junit {
         write(path, &junit::document(&verdict.suites()))?;
     }

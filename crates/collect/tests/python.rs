@@ -9,6 +9,7 @@ use aclshim_trace::ring::Place;
 use aclshim_trace::segment::kind;
 use aclshim_trace::segment_reader::SegmentReader;
 use aclshim_trace::slot::{Head, Layout, Note, Slot, Words};
+use aclshim_trace::told::{Telling, Told};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -41,6 +42,11 @@ impl Writer {
         assert!(unsafe { self.place.note(note, words) });
     }
 
+    fn tell(&self, telling: &Telling<'_>) {
+        // SAFETY: the place is open, and this thread's.
+        assert!(unsafe { self.place.tell(telling, 1250, || false) });
+    }
+
     fn ring(&self) -> Ring<'static> {
         Ring { control: self.control, slots: self.slots }
     }
@@ -54,13 +60,15 @@ fn write(writer: &Writer) {
     writer.put(&[(head(Layout::Linear, 0, 2).ended(), [1000, end(7, 0), 0xc0de, 0xd, 0x5, 4096, 0])]);
     writer.put(&[(head(Layout::Linear, 0, 1).nested().ended(), [1100, end(8, -3), 0xc0de, u64::MAX, 0x5, 1, 9])]);
     writer.put(&[(head(Layout::Fill, 1, 0).ended(), [1200, end(9, 107_000), 0xc0de, 0xd, 0xff, 64, 0])]);
+    writer.tell(&Telling::scope(77, 0, "a scope whose name takes two slots".as_bytes()));
+    writer.tell(&Telling::mark(&["m\u{e9}".repeat(99).as_bytes(), &[0xff; 9]].concat()));
     let two = Extent::new(2, 1, 77).0;
     let (long, more) = (head(Layout::Long, 0, 0), Head::done(0, Layout::More, 0));
     writer.put(&[(long.ended(), [1300, end(1, 0), 2, 3, 4, 5, 6]), (more, [1, 2, two, 7, 8, 9, 10])]);
     let follows = Follows { items: 1, attributes: 0, direction: None, is_read: true }.word();
     let batch = [
         (head(Layout::Long, 2, 0).ended(), [1400, end(5, 0), 1, 2, 3, 4, 5]),
-        (more, [0, 0, Extent::new(4, 0, 0).0, 6, 7, 8, 9]),
+        (more, [0, 0, Extent::new(4, 0, 78).0, 6, 7, 8, 9]),
         (Head::done(0, Layout::Batch, 2), [64, 64, 64, follows, 0, 10, 11]),
         (Head::done(0, Layout::Items, 2), [1, 2, 64, 0, 0, 0, 0]),
     ];
@@ -72,9 +80,10 @@ fn write(writer: &Writer) {
     writer.put(&[(head(Layout::Linear, 0, 2), [1700, 99, 1, 2, 3, 4, 5])]);
 }
 
-/// The calls as our own reader sees them: runs of slots by ring and first number, older ones first.
+/// The calls and marks as our own reader sees them: runs of slots by ring and first number, older ones first.
 fn ours(runs: &[(u32, u64, Vec<Words>)]) -> Vec<Value> {
-    let (mut calls, mut ends) = (BTreeMap::new(), BTreeMap::new());
+    let (mut calls, mut ends, mut marks, mut scopes) =
+        <(BTreeMap<_, _>, BTreeMap<_, _>, BTreeMap<_, _>, BTreeMap<_, _>)>::default();
     for (ring, first, slots) in runs {
         let mut at = 0;
         while at < slots.len() {
@@ -82,6 +91,12 @@ fn ours(runs: &[(u32, u64, Vec<Words>)]) -> Vec<Value> {
             match entry {
                 Entry::Call(call) => drop(calls.entry((*ring, call.number)).or_insert(call)),
                 Entry::End { of, end } => drop(ends.insert((*ring, of), end)),
+                Entry::Told { ticks, what: Told::Mark { text } } => {
+                    let number = first + at as u64;
+                    let mark = json!({"mark": text, "ring": ring, "number": number, "begin": ticks});
+                    marks.insert((*ring, number), mark);
+                }
+                Entry::Told { what: Told::Scope { id, name, .. }, .. } => drop(scopes.insert(id, name)),
                 _ => {}
             }
             at += count;
@@ -89,13 +104,17 @@ fn ours(runs: &[(u32, u64, Vec<Words>)]) -> Vec<Value> {
     }
     let object = |((ring, number), call): ((u32, u64), aclshim_trace::record::Call)| {
         let end = ends.get(&(ring, number)).copied().or(call.end);
-        json!({
+        let scope = || scopes.get(&call.scope).cloned().unwrap_or_else(|| format!("#{}", call.scope));
+        let call = json!({
             "function": FUNCTIONS[usize::from(call.function)], "ring": ring, "number": number, "begin": call.begin,
             "duration": end.map(|end| end.duration), "code": end.map(|end| end.code), "site": call.site,
-            "nested": call.is_nested, "arguments": call.arguments,
-        })
+            "nested": call.is_nested, "arguments": call.arguments, "scope": (call.scope != 0).then(scope),
+        });
+        ((ring, number), call)
     };
-    calls.into_iter().map(object).collect()
+    let mut all: BTreeMap<_, _> = calls.into_iter().map(object).collect();
+    all.append(&mut marks);
+    all.into_values().collect()
 }
 
 /// The calls as Python sees them.
@@ -105,7 +124,11 @@ fn theirs(files: &[&Path]) -> Vec<Value> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let line = |line: &str| {
         let mut call: Value = serde_json::from_str(line).unwrap();
-        call["arguments"].as_array_mut().unwrap().resize(10, json!(0));
+        if let Some(arguments) = call["arguments"].as_array_mut() {
+            arguments.resize(10, json!(0));
+        } else {
+            call.as_object_mut().unwrap().remove("arguments");
+        }
         call
     };
     String::from_utf8(output.stdout).unwrap().lines().map(line).collect()
@@ -167,7 +190,9 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
     let ring_file = reader::files(&dir).unwrap().remove(0);
     writers.iter().for_each(write);
     let all = ours(&in_ring(&ring_file));
-    assert_eq!(all.len(), 2 * 8);
+    assert_eq!(all.len(), 2 * 9);
+    assert_eq!(all.iter().filter(|call| call["scope"] == "a scope whose name takes two slots").count(), 2);
+    assert_eq!(all.iter().filter(|call| call["scope"] == "#78").count(), 2);
     assert_eq!(theirs(&[&ring_file]), all);
 
     // On disk, and given back.

@@ -42,6 +42,9 @@ pub fn text(program: &Run, children: &[Run]) -> String {
         text.push_str(&if count == 1 { "child process:\n".into() } else { format!("{count} child processes:\n") });
         child.lines().for_each(|line| text.extend(["  ", line, "\n"]));
     }
+    if text.len() == HEAD.len() {
+        text.push_str("no call\n");
+    }
     text
 }
 
@@ -60,7 +63,7 @@ fn sections(run: &Run) -> String {
         text.push_str(&if count == 1 { "thread:\n".into() } else { format!("{count} threads:\n") });
         text.push_str(&section);
     }
-    if text.is_empty() { "no call\n".into() } else { text }
+    text
 }
 
 /// Equal texts once, in an order that depends on nothing else.

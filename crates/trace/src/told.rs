@@ -149,8 +149,7 @@ impl Place {
         let Telling { note, words: [one, other], kind, text } = *telling;
         // SAFETY: the caller's promise.
         let at = |number| unsafe { self.slot(number) };
-        // The first slot must not show what stood there before while its followers are new.
-        at(number).clear();
+        // The first slot last: who sees it finds the others.
         for nth in 1..slots {
             let from = IN_FIRST + (nth as usize - 1) * IN_OTHERS;
             let words: [u64; 7] = core::array::from_fn(|place| word(text, from + 8 * place));

@@ -109,10 +109,10 @@ impl Filter {
     /// Whether what a program tells is shown: only where nothing is asked for that only a call has.
     pub fn takes_remark(&self, remark: &Remark<'_>) -> bool {
         let Self { function, kind, larger, smaller, longer, shorter, code, failed, rule, thread, pid, .. } = self;
-        let is_of_calls = !(function.is_empty() && kind.is_empty() && code.is_empty() && rule.is_empty())
-            || !(self.stream.is_empty() && self.stream_name.is_empty())
-            || [larger, smaller, longer, shorter].iter().any(|asked| asked.is_some())
-            || *failed;
+        let names = [function.is_empty(), rule.is_empty(), self.stream_name.is_empty()];
+        let numbers = [kind.is_empty(), code.is_empty(), self.stream.is_empty(), !failed];
+        let bounds = [larger, smaller, longer, shorter].map(Option::is_none);
+        let is_of_calls = [&names[..], &numbers, &bounds].concat().contains(&false);
         let time = remark.time_ns();
         let is_among = |list: &[u32], value: u32| list.is_empty() || list.contains(&value);
         !is_of_calls

@@ -1,10 +1,11 @@
 //! The golden run of a whole program, from its trace.
 
 use crate::sarif::Counts;
-use aclshim_collect::seen::{Seen, Watch};
+use aclshim_collect::seen::{Remark, Seen, Watch};
 use aclshim_collect::survey::{Process, Survey};
-use aclshim_golden::{Attribute, Call, End, Item, MARK_INJECTED, MARK_REFUSED, Run};
+use aclshim_golden::{Attribute, Call, End, Item, MARK_INJECTED, MARK_REFUSED, Name, Named, Run};
 use aclshim_trace::record::{self, INJECTED, REFUSED};
+use aclshim_trace::told::{self, Told};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -19,6 +20,8 @@ pub struct Gather {
     pub counts: Counts,
     /// The calls by process, if anybody wants them.
     runs: Option<BTreeMap<usize, Run>>,
+    /// Scopes that have begun and not ended, by process and number.
+    open: BTreeMap<(usize, u32), String>,
 }
 
 /// How a run compares with its golden file.
@@ -35,7 +38,7 @@ pub enum Outcome {
 impl Gather {
     /// With or without the calls.
     pub fn new(with_calls: bool) -> Self {
-        Self { counts: Counts::default(), runs: with_calls.then(BTreeMap::new) }
+        Self { counts: Counts::default(), runs: with_calls.then(BTreeMap::new), open: BTreeMap::new() }
     }
 }
 
@@ -44,6 +47,25 @@ impl Watch for Gather {
         self.counts.call(seen);
         if let Some(runs) = self.runs.as_mut().filter(|_| !seen.call.is_nested) {
             runs.entry(seen.whose.process).or_default().calls.push(golden_call(seen));
+        }
+    }
+
+    fn remark(&mut self, remark: &Remark<'_>) {
+        let process = remark.whose.process;
+        match remark.what {
+            Told::Scope { id, name, .. } => _ = self.open.insert((process, *id), name.clone()),
+            Told::ScopeEnd { id, .. } => _ = self.open.remove(&(process, *id)),
+            Told::Name { kind, begin, size, name } => {
+                let named = match kind {
+                    told::Named::Stream => Named::Stream(*begin),
+                    told::Named::Buffer => Named::Buffer { begin: *begin, size: *size },
+                };
+                if let Some(runs) = &mut self.runs {
+                    let name = Name { at: remark.ticks, named, name: name.clone() };
+                    runs.entry(process).or_default().names.push(name);
+                }
+            }
+            Told::Mark { .. } => {}
         }
     }
 }
@@ -76,6 +98,12 @@ fn golden_call(seen: &Seen<'_>) -> Call {
 }
 
 impl Gather {
+    /// The scopes that have begun and not ended.
+    pub fn open_scopes(&self, survey: &Survey, takes: &dyn Fn(&Process) -> bool) -> Vec<String> {
+        let of_the_run = self.open.iter().filter(|((process, _), _)| survey.process(*process).is_some_and(takes));
+        of_the_run.map(|(_, name)| name.clone()).collect()
+    }
+
     /// The text of the run: the program is the process `pid`, or the only one that there is.
     pub fn text(&mut self, survey: &Survey, pid: u32, takes: &dyn Fn(&Process) -> bool) -> String {
         let mut runs = self.runs.take().unwrap_or_default();
@@ -92,7 +120,10 @@ impl Gather {
         };
         let mut run = |at: usize| {
             let main = survey.process(at).map(|process| process.origin.pid.into());
-            Run { main, ..runs.remove(&at).unwrap_or_default() }
+            let mut run = Run { main, ..runs.remove(&at).unwrap_or_default() };
+            // They come thread by thread.
+            run.names.sort_by_key(|name| name.at);
+            run
         };
         let program = program.map(&mut run).unwrap_or_default();
         let children: Vec<Run> = numbers.into_iter().map(run).collect();

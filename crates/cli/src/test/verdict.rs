@@ -21,6 +21,8 @@ pub struct Verdict<'a> {
     pub is_watched: bool,
     /// What its scopes said.
     pub results: &'a Results,
+    /// Scopes that have begun and not ended: what they expected was never looked at.
+    pub open: Vec<String>,
     /// Rules that are broken, and not expected to be.
     pub findings: &'a [Counted],
     /// Its golden file, and how it compares.
@@ -78,6 +80,9 @@ impl Verdict<'_> {
             0 => {}
             failed => reasons.push(format!("{} failed", plural(failed, "scope"))),
         }
+        if !self.open.is_empty() {
+            reasons.push(format!("{} never ended", plural(self.open.len(), "scope")));
+        }
         if !self.results.troubles.is_empty() {
             reasons.push("the results cannot be read".into());
         }
@@ -110,6 +115,9 @@ impl Verdict<'_> {
         for scope in self.results.failed() {
             say(format!("  failed: {}", scope.name));
             scope.failures.iter().flat_map(|failure| failure.text.lines()).for_each(|line| say(format!("    {line}")));
+        }
+        for name in &self.open {
+            say(format!("  never ended: {name}; what it expected was not looked at"));
         }
         for Counted { rule, severity, count } in self.findings {
             say(format!("  counts: {severity} {count} x {rule}"));
@@ -146,6 +154,11 @@ impl Verdict<'_> {
             case.collect()
         };
         let mut cases = scopes(self.ran.pid);
+        cases.extend(self.open.iter().map(|name| Case {
+            name: name.clone(),
+            seconds: 0.0,
+            outcome: Outcome::Error("open".into(), "the scope never ended: what it expected was not looked at".into()),
+        }));
         let seconds_all = seconds(self.ran.duration_ns);
         cases.extend(self.own_cases(seconds_all));
         let mut suites = vec![Suite { name: self.program.clone(), timestamp, seconds: seconds_all, cases }];

@@ -85,6 +85,34 @@ fn nobody_sees_a_note_before_all_of_it_is_there() {
 }
 
 #[test]
+fn a_drain_beside_the_writer_sees_whole_texts_and_all_of_them() {
+    const MARKS: u64 = if cfg!(miri) { 50 } else { 20_000 };
+    let text = |mark: u64| vec![b'a' + (mark % 26) as u8; 30 + (mark % 7) as usize * 37];
+    let sample = Sample::new(64, Mode::Audit, 0);
+    let (sample, mut seen) = (&sample, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for mark in 0..MARKS {
+                // SAFETY: the place is open, and only this thread writes.
+                assert!(unsafe {
+                    sample.place.tell(&Telling::mark(&text(mark)), mark, || {
+                        std::thread::yield_now();
+                        true
+                    })
+                });
+            }
+        });
+        while seen < MARKS {
+            for (_, entry) in sample.pass(Reading::Drain, 16).entries {
+                let what = Told::Mark { text: String::from_utf8(text(seen)).unwrap() };
+                assert_eq!(entry, Entry::Told { ticks: seen, what });
+                seen += 1;
+            }
+        }
+    });
+}
+
+#[test]
 fn a_kill_before_the_first_slot_leaves_a_gap_and_no_half_of_a_text() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let number = sample.claim(2, 0).unwrap();
