@@ -71,7 +71,8 @@ enum aclshim_error {
    */
   ACLSHIM_BUSY = -5,
   /*
-   The shim stays out of the way in this process (`ACLSHIM_MODE=off`), or is not ready yet.
+   The shim stays out of the way in this process (`ACLSHIM_MODE=off`, or `ACLSHIM_RECORD=off` where nothing is to be
+   refused either), or is not ready yet.
    */
   ACLSHIM_OFF = -6,
   /*

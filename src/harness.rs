@@ -42,7 +42,8 @@ pub enum aclshim_error {
     ACLSHIM_NONSENSE = -4,
     /// Called from a signal handler that has interrupted the harness itself.
     ACLSHIM_BUSY = -5,
-    /// The shim stays out of the way in this process (`ACLSHIM_MODE=off`), or is not ready yet.
+    /// The shim stays out of the way in this process (`ACLSHIM_MODE=off`, or `ACLSHIM_RECORD=off` where nothing is to be
+    /// refused either), or is not ready yet.
     ACLSHIM_OFF = -6,
     /// Injection under the production preset.
     ACLSHIM_REFUSED = -7,

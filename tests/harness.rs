@@ -137,7 +137,7 @@ fn a_call_that_was_left_is_known_as_such_and_what_the_vendor_calls_itself_is_non
 #[test]
 fn the_first_copy_of_a_process_is_judged_with_what_is_known_after_it() {
     let output = seen(&host("hosts/harness_scopes.c"), &["first"]).run().ok();
-    assert_eq!(output.stdout, "findings 1\nend 0\n");
+    assert_eq!(output.stdout, "code 0\nfindings 1\nend 0\n");
 }
 
 /// What an expectation says that is not met.

@@ -308,7 +308,8 @@ impl Entry {
         if self.is_judged || matches!(subject.call.form, Form::Batch(_)) {
             return;
         }
-        self.is_judged = subject.world.product.is_some();
+        let world = &subject.world;
+        self.is_judged = world.product.is_some() && world.form.is_some() && world.cann.is_some();
         let mut new = Vec::new();
         judge_each(&subject, &mut |rule, finding| {
             if !self.is_found(rule) && !check::is_off(rule, finding.severity) {
