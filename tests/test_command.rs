@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use support::{Build, Output, Run, aclshim, has, root, scratch, target};
+use support::{Build, Output, Run, aclshim, has, host, root, scratch, target};
 
 /// `aclshim test OPTIONS -- command`. The device is the one that the command brings along.
 fn test(options: &[&str], command: &[&str]) -> Output {
@@ -199,6 +199,75 @@ fn junit_tells_a_program_that_was_killed_as_an_error() {
     let cases = read("read_junit.py", &output.scratch.join("results.xml"));
     let exit = cases.iter().find(|case| case["name"] == "program ends with 0").unwrap();
     assert_eq!((&exit["outcome"]["as"], &exit["outcome"]["type"]), (&json!("error"), &json!("signal")));
+}
+
+/// A program with the harness itself: `hosts/test_scopes.c`.
+fn scopes(options: &[&str], how: &str) -> Output {
+    let program = host("hosts/test_scopes.c");
+    test(options, &[program.to_str().unwrap(), how])
+}
+
+#[test]
+fn the_scopes_of_a_real_program_are_told() {
+    let well = scopes(&[], "well").ok();
+    let told = "aclshim: 2 scopes with 3 expectations: 2 passed, 0 failed\naclshim: test passed\n";
+    assert!(well.stderr.ends_with(told), "an expected finding does not count: {}", well.stderr);
+    let extra = scopes(&["--junit", "results.xml"], "extra");
+    assert_eq!(extra.status.code(), Some(1), "{}", extra.stderr);
+    assert!(
+        extra.stderr.contains("aclshim:   failed: prefill\naclshim:     scope \"prefill\": expected 1 call"),
+        "{}",
+        extra.stderr
+    );
+    assert!(extra.stderr.ends_with("aclshim: test failed: 1 scope failed\n"), "{}", extra.stderr);
+    if has("python3", "the_scopes_of_a_real_program_are_told") {
+        let cases = read("read_junit.py", &extra.scratch.join("results.xml"));
+        let names: Vec<&str> = cases.iter().map(|case| case["name"].as_str().unwrap()).collect();
+        assert_eq!(names[..2], ["prefill", "refused"]);
+        assert_eq!((&cases[0]["outcome"]["type"], &cases[1]["outcome"]), (&json!("calls"), &Value::Null));
+        assert!(cases[0]["outcome"]["text"].as_str().unwrap().contains("#1 aclrtMemcpy("), "{cases:?}");
+    }
+    let open = scopes(&[], "open");
+    assert_eq!(open.status.code(), Some(1), "{}", open.stderr);
+    assert!(
+        open.stderr.contains("aclshim:   failed: prefill\naclshim:     scope \"prefill\": never ended"),
+        "{}",
+        open.stderr
+    );
+    // Nobody looked, and nobody could say so.
+    let gone = scopes(&[], "gone");
+    assert_eq!(gone.status.code(), Some(1), "{}", gone.stderr);
+    assert!(gone.stderr.contains("aclshim:   never ended: prefill; what it expected was not"), "{}", gone.stderr);
+    assert!(gone.stderr.ends_with("aclshim: test failed: 1 scope never ended\n"), "{}", gone.stderr);
+}
+
+#[test]
+fn names_that_a_program_gives_stand_in_golden_files_and_update_writes_those_of_scopes_too() {
+    let output = scopes(&["--golden", "whole.golden", "--update"], "golden").ok();
+    let whole = fs::read_to_string(output.scratch.join("whole.golden")).unwrap();
+    let of_scope = fs::read_to_string(output.scratch.join("refused.golden")).unwrap();
+    for text in [&whole, &of_scope] {
+        assert!(text.contains("(dst=cache+0x0, destMax=63, src=b1+0x0, count=64, "), "{text}");
+        assert!(text.contains("(dst=cache+0x80, ") && text.contains("stream=upload) = ACL_SUCCESS\n"), "{text}");
+    }
+    assert!(
+        whole.contains("= ACL_SUCCESS\n  aclrtMemcpy(")
+            && !of_scope.contains("destMax=64, src=b1+0x0, count=64, kind=HOST_TO_DEVICE)")
+    );
+}
+
+#[test]
+fn a_call_that_is_made_to_fail_is_marked_and_nonsense_is_refused_before_anything_runs() {
+    let options = ["--inject", "aclrtMemcpy nth=2 return=107000", "--golden", "run.golden", "--update"];
+    let output = calls(&options, "good 3").ok();
+    assert_eq!(output.stdout, "good: 0, 2 good\n", "{}", output.stderr);
+    let text = fs::read_to_string(output.scratch.join("run.golden")).unwrap();
+    assert_eq!(text.matches("= ACL_ERROR_RT_PARAM_INVALID (injected)\n").count(), 1, "{text}");
+    let nonsense = calls(&["--inject", "aclrtMemcpy nth=x"], "good 1");
+    assert_eq!((nonsense.status.code(), nonsense.stdout.as_str()), (Some(2), ""), "{}", nonsense.stderr);
+    let refused = Run::new(target("release/aclshim")).env("ACLSHIM_PRESET", "production").arg("test");
+    let refused = refused.arg("--inject").arg("aclrtMemcpy return=107000").arg("--").arg(one()).run();
+    assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(125), ""), "{}", refused.stderr);
 }
 
 /// The line of `check_one.c` that holds some text.

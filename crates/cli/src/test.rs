@@ -8,12 +8,14 @@ mod junit;
 mod results;
 mod verdict;
 
+use crate::config::InForce;
 use crate::run::{self, Drain, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
 use crate::sarif;
 use aclshim_collect::survey::Process;
+use aclshim_facts::injection;
 use aclshim_facts::rule::Severity;
-use aclshim_facts::settings::{BATCH_ITEMS, CALLS, RECORD};
-use anyhow::{Context, Result};
+use aclshim_facts::settings::{BATCH_ITEMS, CALLS, GOLDEN, INJECT, PRESET, RECORD, RESULTS};
+use anyhow::{Context, Result, bail};
 use folder::Folder;
 use golden::Gather;
 use results::Results;
@@ -45,7 +47,7 @@ pub struct Arguments {
     #[arg(long)]
     update: bool,
     /// Make calls fail, as ACLSHIM_INJECT does
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = injections)]
     inject: Option<String>,
     /// Write the results as JUnit XML
     #[arg(long, value_name = "FILE")]
@@ -82,6 +84,14 @@ fn severity(text: &str) -> Result<Least, String> {
     Ok(Least(if text == "off" { None } else { known()? }))
 }
 
+/// A test that is to be failed on purpose and is not would show nothing.
+fn injections(text: &str) -> Result<String, String> {
+    match injection::each(text.as_bytes()).find_map(Result::err) {
+        None => Ok(text.into()),
+        Some(nonsense) => Err(nonsense.in_text(text.as_bytes()).to_string()),
+    }
+}
+
 /// Runs the test.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     ignore_closed_pipes();
@@ -93,12 +103,16 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 
 fn test(arguments: &Arguments) -> Result<ExitCode> {
     let program = &arguments.command[0];
+    let preset = InForce::read(arguments.config.as_deref()).value(&PRESET).map(ToOwned::to_owned);
+    if arguments.inject.is_some() && preset.is_some_and(|preset| preset == "production") {
+        bail!("--inject is refused, because ACLSHIM_PRESET=production");
+    }
     let folder = Folder::new(arguments.out.as_deref(), arguments.config.as_deref(), program)?;
     let written = absolute(folder.path.join(format!("results-{}", std::process::id())))?;
     let mut variables: Vec<(&'static str, OsString)> =
-        vec![("ACLSHIM_RESULTS", written.clone().into()), (CALLS.variable, "trace".into())];
-    variables.extend(arguments.update.then(|| ("ACLSHIM_GOLDEN", "update".into())));
-    variables.extend(arguments.inject.as_ref().map(|text| ("ACLSHIM_INJECT", text.into())));
+        vec![(RESULTS.variable, written.clone().into()), (CALLS.variable, "trace".into())];
+    variables.extend(arguments.update.then(|| (GOLDEN.variable, "update".into())));
+    variables.extend(arguments.inject.as_ref().map(|text| (INJECT.variable, text.into())));
     let order = Order {
         out: Some(&folder.path),
         enforce: false,

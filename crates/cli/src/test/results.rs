@@ -85,7 +85,11 @@ impl Results {
                 continue;
             }
             match serde_json::from_str::<Scope>(line) {
-                Ok(scope) => {
+                Ok(mut scope) => {
+                    for failure in &mut scope.failures {
+                        // As it was printed by the program; here it stands among lines of ours.
+                        failure.text = failure.text.strip_prefix("aclshim: ").unwrap_or(&failure.text).into();
+                    }
                     results.processes.entry(scope.pid).or_default();
                     results.scopes.push(scope);
                 }
@@ -120,7 +124,7 @@ mod tests {
         let text = r#"{"harness":1,"pid":7,"executable":"/x/program"}
 {"scope":"one","reach":"thread","pid":7,"thread":8,"begin_ns":1,"duration_ns":2,"calls":3,"bytes":4,"unseen":0,"expectations":2,"findings":[{"rule":"ALIGN-64","severity":"portability","count":3,"expected":2}],"failures":[]}
 
-{"scope":"two","pid":7,"findings":[{"rule":"ALIGN-64","count":1,"expected":1},{"rule":"DEST-MAX"}],"failures":[{"kind":"calls","text":"expected 2\n  saw 3"}]}
+{"scope":"two","pid":7,"findings":[{"rule":"ALIGN-64","count":1,"expected":1},{"rule":"DEST-MAX"}],"failures":[{"kind":"calls","text":"aclshim: expected 2\n  saw 3"}]}
 {"scope":"half
 "#;
         let results = Results::parse(text);
