@@ -187,7 +187,7 @@ fn records_say_which_calls_were_struck() {
     let stat = output.stat();
     assert_eq!([stat.total("calls"), stat.total("errors"), stat.total("injected")], [4, 1, 2]);
     // In the JSON log as well; and it is neither taken for the vendor's answer nor for a question to the vendor.
-    let failed = output.events("failed");
+    let failed = output.events("failed_call");
     assert!(failed.len() == 1 && failed[0]["injected"] == true, "{failed:?}");
     assert!(failed[0]["message"].as_str().unwrap().contains("because an injection asked for it"), "{failed:?}");
     assert_eq!(output.events("drift").len(), 0);

@@ -75,9 +75,8 @@ pub fn kind(text: &[u8]) -> Option<i32> {
         Some((front, name)) if front.eq_ignore_ascii_case(head) => name,
         _ => text,
     };
-    let is_it = |known: &&str| known.as_bytes().eq_ignore_ascii_case(name);
-    let known =
-        KINDS.iter().position(|known| is_it(&known)).or_else(|| SHORT_KINDS.iter().position(|known| is_it(&known)));
+    let place = |names: &[&str]| names.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name));
+    let known = place(&KINDS).or_else(|| place(&SHORT_KINDS));
     known.map(|kind| kind as i32).or_else(|| signed(text))
 }
 
