@@ -234,7 +234,17 @@ fn what_finds_no_room_is_said_and_told() {
     assert_eq!(String::from_utf8_lossy(&log.stdout).matches("-- mark: ").count() as u64, taken);
     let said = format!("aclshim: {not} marks, scopes or names were told and not recorded");
     assert!(String::from_utf8_lossy(&log.stderr).contains(&said), "{log:?}");
-    // A copy of the ring that somebody recovers says the same.
+    // Copies that somebody makes of the ring say the same.
+    let merged = output.scratch.join("merged");
+    printed(
+        aclshim()
+            .env("ACLSHIM_RING_DIR", &output.scratch)
+            .arg("merge")
+            .arg(output.scratch.join("out"))
+            .arg("-o")
+            .arg(&merged),
+    );
+    assert_eq!(support::Stat::of(&merged, &merged).total("notes_lost"), not);
     let to = output.scratch.join("kept");
     printed(aclshim().args(["recover", "--out"]).arg(&to).arg(&output.scratch));
     let recovered = support::Stat::of(&to, &to);
