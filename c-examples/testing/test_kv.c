@@ -60,10 +60,10 @@ static void test_an_upload_is_one_copy_a_block(void)
 {
     struct kv kv = open_cache(SIZE);
     aclshim_scope scope = begin("upload");
-    aclshim_expect_calls(scope, NULL, COUNT, COUNT); /* NULL: of any kind. So many, and nothing else */
-    aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=h2d size=4096 stream=kv", COUNT, COUNT);
-    aclshim_expect_bytes(scope, "direction=h2d", COUNT * SIZE, COUNT * SIZE);
-    aclshim_expect_clean(scope, ACLSHIM_PORTABILITY);
+    assert(aclshim_expect_calls(scope, NULL, COUNT, COUNT) == 0); /* NULL: of any kind. So many, and nothing else */
+    assert(aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=h2d size=4096 stream=kv", COUNT, COUNT) == 0);
+    assert(aclshim_expect_bytes(scope, "direction=h2d", COUNT * SIZE, COUNT * SIZE) == 0);
+    assert(aclshim_expect_clean(scope, ACLSHIM_PORTABILITY) == 0);
 
     assert(kv_upload(&kv, SOME, COUNT) == ACL_SUCCESS);
 
@@ -80,8 +80,8 @@ static void test_a_round_trip_makes_the_copies_of_the_golden_file(void)
     assert(aclrtMallocHost(&headers, BLOCKS * KV_HEADER) == ACL_SUCCESS);
     aclshim_name_buffer(headers, BLOCKS * KV_HEADER, "headers");
     aclshim_scope scope = begin("round trip");
-    aclshim_expect_golden(scope, "golden/round_trip.txt");
-    aclshim_expect_clean(scope, ACLSHIM_PORTABILITY);
+    assert(aclshim_expect_golden(scope, "golden/round_trip.txt") == 0);
+    assert(aclshim_expect_clean(scope, ACLSHIM_PORTABILITY) == 0);
 
     assert(kv_upload(&kv, SOME, COUNT) == ACL_SUCCESS);
     assert(kv_headers(&kv, (uint8_t *)headers) == ACL_SUCCESS);
@@ -111,8 +111,8 @@ static void test_without_batches_an_offload_is_one_copy_a_block(void)
     memset(kv.home, 0, BLOCKS * SIZE);
     aclshim_scope scope = begin("no batches");
     assert(aclshim_inject(scope, "aclrtMemcpyBatch* return=207000") == 1);
-    aclshim_expect_calls(scope, "aclrtMemcpyBatchAsync", 1, 1); /* asked once, not again */
-    aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=d2h size=4096", 2 * COUNT, 2 * COUNT);
+    assert(aclshim_expect_calls(scope, "aclrtMemcpyBatchAsync", 1, 1) == 0); /* asked once, not again */
+    assert(aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=d2h size=4096", 2 * COUNT, 2 * COUNT) == 0);
 
     assert(kv_offload(&kv, SOME, COUNT) == ACL_SUCCESS);
     assert(kv_offload(&kv, SOME, COUNT) == ACL_SUCCESS);
@@ -134,7 +134,7 @@ static void test_a_copy_that_fails_is_reported_and_ends_the_upload(void)
     struct kv kv = open_cache(SIZE);
     aclshim_scope scope = begin("failing copy");
     assert(aclshim_inject(scope, "aclrtMemcpyAsync nth=2 return=ACL_ERROR_RT_MEMORY_ALLOCATION") == 1);
-    aclshim_expect_calls(scope, NULL, 2, 2);
+    assert(aclshim_expect_calls(scope, NULL, 2, 2) == 0);
 
     assert(kv_upload(&kv, SOME, COUNT) == ACL_ERROR_RT_MEMORY_ALLOCATION);
 
@@ -151,8 +151,8 @@ static void test_blocks_of_an_odd_size_are_unaligned_and_we_know_it(void)
 {
     struct kv kv = open_cache(100);
     aclshim_scope scope = begin("odd size");
-    aclshim_expect_finding(scope, "ALIGN-64", COUNT);
-    aclshim_expect_clean(scope, ACLSHIM_PORTABILITY); /* but for the expected ones */
+    assert(aclshim_expect_finding(scope, "ALIGN-64", COUNT) == 0);
+    assert(aclshim_expect_clean(scope, ACLSHIM_PORTABILITY) == 0); /* but for the expected ones */
 
     assert(kv_upload(&kv, SOME, COUNT) == ACL_SUCCESS);
 

@@ -56,9 +56,10 @@ static int teardown(void **state)
 static void an_upload_is_one_copy_a_block(void **state)
 {
     struct fixture *f = (struct fixture *)*state;
-    aclshim_expect_calls(f->scope, NULL, COUNT, COUNT); /* so many, and nothing else */
-    aclshim_expect_calls(f->scope, "aclrtMemcpyAsync direction=h2d size=4096 stream=kv", COUNT, COUNT);
-    aclshim_expect_clean(f->scope, ACLSHIM_PORTABILITY);
+    assert_int_equal(aclshim_expect_calls(f->scope, NULL, COUNT, COUNT), 0); /* so many, and nothing else */
+    assert_int_equal(
+        aclshim_expect_calls(f->scope, "aclrtMemcpyAsync direction=h2d size=4096 stream=kv", COUNT, COUNT), 0);
+    assert_int_equal(aclshim_expect_clean(f->scope, ACLSHIM_PORTABILITY), 0);
 
     assert_int_equal(kv_upload(&f->kv, SOME, COUNT), ACL_SUCCESS);
 
@@ -90,7 +91,7 @@ static void a_round_trip_makes_the_copies_of_the_golden_file(void **state)
     void *headers = NULL;
     assert_int_equal(aclrtMallocHost(&headers, BLOCKS * KV_HEADER), ACL_SUCCESS);
     aclshim_name_buffer(headers, BLOCKS * KV_HEADER, "headers");
-    aclshim_expect_golden(f->scope, "golden/round_trip.txt");
+    assert_int_equal(aclshim_expect_golden(f->scope, "golden/round_trip.txt"), 0);
 
     assert_int_equal(kv_upload(&f->kv, SOME, COUNT), ACL_SUCCESS);
     assert_int_equal(kv_headers(&f->kv, (uint8_t *)headers), ACL_SUCCESS);
@@ -108,8 +109,9 @@ static void without_batches_an_offload_is_one_copy_a_block(void **state)
     if (!aclshim_active())
         skip(); /* a batch that fails needs the shim */
     assert_int_equal(aclshim_inject(f->scope, "aclrtMemcpyBatch* return=207000"), 1);
-    aclshim_expect_calls(f->scope, "aclrtMemcpyBatchAsync", 1, 1); /* asked once, not again */
-    aclshim_expect_calls(f->scope, "aclrtMemcpyAsync direction=d2h size=4096", 2 * COUNT, 2 * COUNT);
+    assert_int_equal(aclshim_expect_calls(f->scope, "aclrtMemcpyBatchAsync", 1, 1), 0); /* asked once, not again */
+    assert_int_equal(
+        aclshim_expect_calls(f->scope, "aclrtMemcpyAsync direction=d2h size=4096", 2 * COUNT, 2 * COUNT), 0);
 
     assert_int_equal(kv_offload(&f->kv, SOME, COUNT), ACL_SUCCESS);
     assert_int_equal(kv_offload(&f->kv, SOME, COUNT), ACL_SUCCESS);
@@ -124,7 +126,7 @@ static void a_copy_that_fails_is_reported_and_ends_the_upload(void **state)
     if (!aclshim_active())
         skip();
     assert_int_equal(aclshim_inject(f->scope, "aclrtMemcpyAsync nth=2 return=ACL_ERROR_RT_MEMORY_ALLOCATION"), 1);
-    aclshim_expect_calls(f->scope, NULL, 2, 2);
+    assert_int_equal(aclshim_expect_calls(f->scope, NULL, 2, 2), 0);
 
     assert_int_equal(kv_upload(&f->kv, SOME, COUNT), ACL_ERROR_RT_MEMORY_ALLOCATION);
 

@@ -52,9 +52,9 @@ protected:
 TEST_F(Kv, AnUploadIsOneCopyABlock)
 {
     Scope scope("upload");
-    aclshim_expect_calls(scope, nullptr, 3, 3); // so many, and nothing else
-    aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=h2d size=4096 stream=kv", 3, 3);
-    aclshim_expect_clean(scope, ACLSHIM_PORTABILITY);
+    EXPECT_EQ(aclshim_expect_calls(scope, nullptr, 3, 3), 0); // so many, and nothing else
+    EXPECT_EQ(aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=h2d size=4096 stream=kv", 3, 3), 0);
+    EXPECT_EQ(aclshim_expect_clean(scope, ACLSHIM_PORTABILITY), 0);
     ASSERT_EQ(Upload(), ACL_SUCCESS);
 }
 
@@ -65,7 +65,7 @@ TEST_F(Kv, ARoundTripMakesTheCopiesOfTheGoldenFile)
     aclshim_name_buffer(headers, kBlocks * KV_HEADER, "headers");
     {
         Scope scope("round trip");
-        aclshim_expect_golden(scope, "golden/round_trip.txt");
+        EXPECT_EQ(aclshim_expect_golden(scope, "golden/round_trip.txt"), 0);
         ASSERT_EQ(Upload(), ACL_SUCCESS);
         ASSERT_EQ(kv_headers(&kv, static_cast<uint8_t *>(headers)), ACL_SUCCESS);
         ASSERT_EQ(kv_wait(&kv), ACL_SUCCESS);
@@ -84,8 +84,8 @@ TEST_F(Kv, WithoutBatchesAnOffloadIsOneCopyABlock)
         GTEST_SKIP() << "a batch that fails needs the shim";
     Scope scope("no batches");
     ASSERT_EQ(aclshim_inject(scope, "aclrtMemcpyBatch* return=207000"), 1);
-    aclshim_expect_calls(scope, "aclrtMemcpyBatchAsync", 1, 1); // asked once, not again
-    aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=d2h size=4096", 6, 6);
+    EXPECT_EQ(aclshim_expect_calls(scope, "aclrtMemcpyBatchAsync", 1, 1), 0); // asked once, not again
+    EXPECT_EQ(aclshim_expect_calls(scope, "aclrtMemcpyAsync direction=d2h size=4096", 6, 6), 0);
     EXPECT_EQ(Offload(), ACL_SUCCESS);
     EXPECT_EQ(Offload(), ACL_SUCCESS);
     EXPECT_EQ(aclshim_injected(scope), 1);
