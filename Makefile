@@ -12,6 +12,8 @@ SKIPPED  := $(BUILT)/skipped.txt
 SIM      := $(BUILT)/sim
 OLD_SIMS := $(SIM)/cann-8.5 $(SIM)/no-batch
 EXAMPLES := $(patsubst c-examples/%.c,$(BUILT)/c-examples/%,$(wildcard c-examples/*.c))
+TESTING  := $(BUILT)/c-examples/testing
+PACKAGES := $(BUILT)/aclshim.pc $(BUILT)/aclshim-sim.pc
 
 # Against the vendor's header and library where CANN is installed, else against ours.
 ifdef ASCEND_HOME_PATH
@@ -26,7 +28,7 @@ endif
 .DEFAULT_GOAL := build
 
 ## build: the shim, the command, the simulated device and the C examples
-build: $(BUILT)/release/libaclshim.so $(SIM)/libascendcl.so $(OLD_SIMS:=/libascendcl.so) $(EXAMPLES)
+build: $(BUILT)/release/libaclshim.so $(SIM)/libascendcl.so $(OLD_SIMS:=/libascendcl.so) $(EXAMPLES) $(PACKAGES) $(TESTING)
 
 $(BUILT)/release/libaclshim.so: FORCE
 	@[ -e $@ ] || echo "Building; the first time takes a minute or two." >&2
@@ -52,6 +54,23 @@ $(OLD_SIMS:=/libascendcl.so): FORCE
 $(BUILT)/c-examples/%: c-examples/%.c $(wildcard c-examples/*.h include/acl/*.h) | $(SIM)/libascendcl.so
 	@mkdir -p $(@D)
 	@$(CC) -std=c99 -g -O2 -Wall -Wextra -Wpedantic -Werror $(ACL_CFLAGS) $< -o $@ $(ACL_LDFLAGS) -lascendcl -lpthread
+
+# Examples of tests, by the Makefile that a user copies. One whose framework is missing is not built, and that is said.
+$(TESTING): $(PACKAGES) $(SIM)/libascendcl.so FORCE
+	@mkdir -p $@
+	@$(MAKE) --silent --no-print-directory -C c-examples/testing OUT=$(CURDIR)/$@ \
+		ACL_CFLAGS="$(patsubst -I%,-I$(CURDIR)/%,$(ACL_CFLAGS))" ACL_LIBS="$(patsubst -L$(SIM),-L$(CURDIR)/$(SIM),$(ACL_LDFLAGS)) -lascendcl" \
+		ACLSHIM_CFLAGS=-I$(CURDIR)/$(BUILT)/include ACLSHIM=$(CURDIR)/$(BUILT)/release/aclshim
+
+# For programs that are built against this tree: PKG_CONFIG_PATH=target. The header stands alone in its folder, so that
+# ours of the vendor's is not found before the vendor's own.
+$(PACKAGES): $(BUILT)/%.pc: dist/%.pc.in Cargo.toml
+	@mkdir -p $(BUILT)/include
+	@ln -sfn ../../include/aclshim.h $(BUILT)/include/aclshim.h
+	@sed -e 's|@SIMDIR@|$(CURDIR)/$(SIM)|' -e 's|@SIMINCLUDE@|$(CURDIR)/include|' \
+		-e 's|@INCLUDEDIR@|$(CURDIR)/$(BUILT)/include|' -e 's|@LIBDIR@|$(CURDIR)/$(BUILT)/release|' \
+		-e 's|@COMMAND@|$(CURDIR)/$(BUILT)/release/aclshim|' -e 's|@PYTHON@|$(CURDIR)/python|' \
+		-e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)|" $< >$@
 
 ## demo: a KV-cache offload on the simulated device, seen by the shim
 demo: build
