@@ -236,10 +236,10 @@ impl Process {
         slots: &[Words],
         watch: &mut W,
     ) -> usize {
-        let Self { functions, judge, account, origin, number, .. } = self;
+        let Self { functions, judge, account, origin, number, labels, .. } = self;
         let (judge, origin) = (&*judge, &*origin);
         let (clock, modules) = (origin.calibration, judge.known_modules());
-        let whose = Whose { origin, process: *number, ring, thread: lane.thread, modules };
+        let whose = Whose { origin, process: *number, ring, thread: lane.thread, modules, labels };
         let mut numbers = first..;
         let mut is_plain = |slot: &Words| {
             let function = functions.get(usize::from(Head(slot[0]).function())).copied().flatten();
