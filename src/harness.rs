@@ -11,6 +11,7 @@
 #![allow(non_camel_case_types, dead_code)] // as C spells them; C uses them all
 
 use core::ffi::{c_char, c_int, c_void};
+use door::demands;
 
 mod desk;
 mod door;
@@ -300,17 +301,17 @@ pub static HARNESS: aclshim_harness = aclshim_harness {
     calls: Some(door::calls),
     items: Some(door::items),
     findings: Some(door::findings),
-    expect_calls: Some(door::expect_calls),
-    expect_bytes: Some(door::expect_bytes),
-    expect_order: Some(door::expect_order),
-    expect_finding: Some(door::expect_finding),
-    expect_clean: Some(door::expect_clean),
-    expect_golden: Some(door::expect_golden),
-    inject: Some(door::inject),
-    injected: Some(door::injected),
-    mark: Some(door::mark),
-    name_stream: Some(door::name_stream),
-    name_buffer: Some(door::name_buffer),
-    failures: Some(door::failures),
-    fail_exit: Some(door::fail_exit),
+    expect_calls: Some(demands::expect_calls),
+    expect_bytes: Some(demands::expect_bytes),
+    expect_order: Some(demands::expect_order),
+    expect_finding: Some(demands::expect_finding),
+    expect_clean: Some(demands::expect_clean),
+    expect_golden: Some(demands::expect_golden),
+    inject: Some(demands::inject),
+    injected: Some(demands::injected),
+    mark: Some(demands::mark),
+    name_stream: Some(demands::name_stream),
+    name_buffer: Some(demands::name_buffer),
+    failures: Some(demands::failures),
+    fail_exit: Some(demands::fail_exit),
 };

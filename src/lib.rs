@@ -11,7 +11,9 @@
 //!    `catch_unwind`: an exception, a longjmp or a thread's end passes through as if we were not there.
 //! 5. The record gets code and duration ([`batch`]: and what the arrays held), and is done. The code goes
 //!    back to the program, errno as the vendor left it.
-//! 6. Beside all that the [`drain`], a thread of our own with a [`heap`] of its own, writes records to disk.
+//! 6. While a test of the program has a scope open ([`harness`]), or injections are set ([`inject`]), calls take a longer
+//!    way, on which they are noted, judged and perhaps struck. With the last one that way is closed again.
+//! 7. Beside all that the [`drain`], a thread of our own with a [`heap`] of its own, writes records to disk.
 //!
 //! Everything else ([`boot`], [`settings`], [`log`]) happens once, before or beside that.
 

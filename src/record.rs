@@ -258,10 +258,10 @@ impl Frame {
                 // SAFETY: the caller's promise; the call was recorded as a batch.
                 unsafe { batch::complete(place, number, of, code, before.look) };
             }
+            let is_wanted = shown.is_some() || ticket.is_some();
             // SAFETY: the caller's promise.
-            if (shown.is_some() || ticket.is_some())
-                && let Some(judgement) = unsafe { check::after(function, call, before, code) }
-            {
+            let judgement = is_wanted.then(|| unsafe { check::after(function, call, before, code) });
+            if let Some(judgement) = judgement.flatten() {
                 self.tell(&judgement);
                 watch::found(ticket, &judgement);
             }

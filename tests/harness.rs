@@ -140,6 +140,22 @@ fn the_first_copy_of_a_process_is_judged_with_what_is_known_after_it() {
     assert_eq!(output.stdout, "code 0\nfindings 1\nend 0\n");
 }
 
+#[test]
+fn a_scope_makes_its_own_calls_fail_and_no_others() {
+    let program = host("hosts/harness_scopes.c");
+    let output = seen(&program, &["inject"]).run().ok();
+    let short: Vec<_> = output.stdout.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected = ["set 2", "first 0", "second 207000", "named 5", "not named 0", "struck 2", "end 0", "after 0"];
+    assert_eq!(short[..8], expected, "{}", output.stdout);
+    assert_eq!(short[8], "struck after -2");
+    let flags: Vec<_> =
+        output.stdout.lines().filter_map(|line| line.split(" flags ").nth(1)).map(|rest| &rest[..1]).collect();
+    assert_eq!(flags, ["0", "1", "1", "0"], "{}", output.stdout);
+    let refused = seen(&program, &["inject"]).env("ACLSHIM_PRESET", "production").run().ok();
+    assert!(refused.stdout.starts_with("set -7\nfirst 0\nsecond 0\n"), "{}", refused.stdout);
+    assert!(refused.stderr.contains("ACLSHIM_PRESET=production"), "{}", refused.stderr);
+}
+
 /// What an expectation says that is not met.
 fn said(what: &str) -> String {
     let output = seen(&host("hosts/harness_expect.c"), &[what]).run();

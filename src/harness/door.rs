@@ -4,21 +4,21 @@
 //! a jump leaves nothing taken.
 
 use super::aclshim_error::{self, *};
-use super::expect::{Bounds, Expectation, Failure, Meant};
+use super::expect::Failure;
 use super::state::{Reach, Scope, State};
 use super::text::{self, Given};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
-use super::{desk, exit, expect, inject as injection, results};
+use super::{desk, exit, expect, results};
 use crate::boot::{Standing, standing};
 use crate::names::NAMES;
 use crate::record::stack;
 use crate::settings::settings;
-use crate::tell::{Told, tell_mark, tell_name, tell_scope_begin, tell_scope_end};
+use crate::tell::{tell_scope_begin, tell_scope_end};
 use crate::{edge, log};
-use aclshim_facts::rule::Severity;
-use aclshim_golden::Named;
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int};
 use core::ptr;
+
+pub mod demands;
 
 type Answer = Result<i64, aclshim_error>;
 
@@ -49,18 +49,6 @@ fn look<T>(
         state.judge(first);
         let state = &*state;
         work(state, state.scopes.iter().find(|other| other.id == scope).ok_or(ACLSHIM_NO_SCOPE)?)
-    })
-}
-
-/// Expects something of a scope.
-fn expect(scope: aclshim_scope, expected: impl FnOnce() -> Expectation) -> Answer {
-    at_desk(|state| {
-        let scope = state.scope(scope)?;
-        if !desk::has_room(0) {
-            return Err(ACLSHIM_MEMORY);
-        }
-        scope.expectations.push(expected());
-        Ok(0)
     })
 }
 
@@ -253,178 +241,5 @@ pub unsafe extern "C" fn findings(
         })?;
         // SAFETY: the caller's promise.
         unsafe { hand_out(made, findings, size, room) }
-    })
-}
-
-/// Which calls and how much of them, as C says it.
-///
-/// # Safety
-/// `selector` is NULL or a C string.
-unsafe fn expect_bounds(
-    scope: aclshim_scope,
-    selector: *const c_char,
-    [least, most]: [u64; 2],
-    kind: fn(Bounds) -> Expectation,
-) -> Answer {
-    if least > most {
-        return Err(ACLSHIM_INVALID);
-    }
-    // SAFETY: the caller's promise.
-    let given = unsafe { Given::new(selector) };
-    let which = given.selector()?;
-    expect(scope, || kind(Bounds { meant: Meant { which, text: given.lossy().into_owned() }, least, most }))
-}
-
-pub unsafe extern "C" fn expect_calls(
-    scope: aclshim_scope,
-    selector: *const c_char,
-    at_least: u64,
-    at_most: u64,
-) -> i64 {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { expect_bounds(scope, selector, [at_least, at_most], Expectation::Calls) })
-}
-
-pub unsafe extern "C" fn expect_bytes(
-    scope: aclshim_scope,
-    selector: *const c_char,
-    at_least: u64,
-    at_most: u64,
-) -> i64 {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { expect_bounds(scope, selector, [at_least, at_most], Expectation::Bytes) })
-}
-
-pub unsafe extern "C" fn expect_order(scope: aclshim_scope, stream: *const c_void, selectors: *const c_char) -> i64 {
-    answer(|| {
-        // SAFETY: the caller's promise.
-        let given = unsafe { Given::new(selectors) };
-        given.each().try_for_each(|part| part.selector().map(|_| ()))?;
-        let meant = |part: Given<'_>| {
-            let which = part.selector().ok()?;
-            Some(Meant { which, text: part.lossy().into_owned() })
-        };
-        expect(scope, || Expectation::Order { stream: stream as u64, each: given.each().filter_map(meant).collect() })
-    })
-}
-
-pub unsafe extern "C" fn expect_finding(scope: aclshim_scope, rule: *const c_char, count: u64) -> i64 {
-    answer(|| {
-        // SAFETY: the caller's promise.
-        let rule = unsafe { Given::new(rule) }.rule()?.ok_or(ACLSHIM_INVALID)?;
-        expect(scope, || Expectation::Finding { rule, count })
-    })
-}
-
-pub extern "C" fn expect_clean(scope: aclshim_scope, severity: c_int) -> i64 {
-    answer(|| {
-        let severity = match severity {
-            0 => Severity::Portability,
-            1 => Severity::Perf,
-            2 => Severity::Violation,
-            3 => Severity::Error,
-            _ => return Err(ACLSHIM_INVALID),
-        };
-        expect(scope, || Expectation::Clean { severity })
-    })
-}
-
-pub unsafe extern "C" fn expect_golden(scope: aclshim_scope, path: *const c_char) -> i64 {
-    answer(|| {
-        // SAFETY: the caller's promise.
-        let path = unsafe { Given::new(path) };
-        if path.is_empty() {
-            return Err(ACLSHIM_INVALID);
-        }
-        expect(scope, || Expectation::Golden { path: path.absolute() })
-    })
-}
-
-pub unsafe extern "C" fn inject(scope: aclshim_scope, injections: *const c_char) -> i64 {
-    answer(|| {
-        // SAFETY: the caller's promise.
-        let given = unsafe { Given::new(injections) };
-        if given.is_null() {
-            return Err(ACLSHIM_INVALID);
-        }
-        injection::set(scope, &given)
-    })
-}
-
-pub extern "C" fn injected(scope: aclshim_scope) -> i64 {
-    answer(|| injection::struck(scope))
-}
-
-pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
-    answer(|| {
-        // SAFETY: the caller's promise.
-        let given = unsafe { Given::new(text) };
-        if given.is_null() {
-            return Err(ACLSHIM_INVALID);
-        }
-        told(tell_mark(given.cut(text::MOST)))
-    })
-}
-
-/// Gives something a name, or takes it back.
-///
-/// # Safety
-/// `name` is NULL or a C string.
-unsafe fn name(named: Named, name: *const c_char) -> Answer {
-    // SAFETY: the caller's promise.
-    let given = unsafe { Given::new(name) };
-    if !given.is_null() && !given.is_name() {
-        return Err(ACLSHIM_INVALID);
-    }
-    at_desk(|state| {
-        if !desk::has_room(0) {
-            return Err(ACLSHIM_MEMORY);
-        }
-        state.names.give(named, &given.lossy());
-        Ok(0)
-    })?;
-    told(match named {
-        Named::Stream(stream) => tell_name(aclshim_trace::told::Named::Stream, stream, 0, given.bytes()),
-        Named::Buffer { begin, size } => tell_name(aclshim_trace::told::Named::Buffer, begin, size, given.bytes()),
-    })
-}
-
-/// Whether something is in the record; where nothing is recorded, nobody misses it.
-fn told(told: Told) -> Answer {
-    if told == Told::NoRoom { Err(ACLSHIM_MEMORY) } else { Ok(0) }
-}
-
-pub unsafe extern "C" fn name_stream(stream: *const c_void, called: *const c_char) -> i64 {
-    answer(|| {
-        if stream.is_null() {
-            return Err(ACLSHIM_INVALID);
-        }
-        // SAFETY: the caller's promise.
-        unsafe { name(Named::Stream(stream as u64), called) }
-    })
-}
-
-pub unsafe extern "C" fn name_buffer(begin: *const c_void, size: usize, called: *const c_char) -> i64 {
-    answer(|| {
-        let (begin, size) = (begin as u64, size as u64);
-        if begin == 0 || size == 0 || begin.checked_add(size).is_none() {
-            return Err(ACLSHIM_INVALID);
-        }
-        // SAFETY: the caller's promise.
-        unsafe { name(Named::Buffer { begin, size }, called) }
-    })
-}
-
-pub extern "C" fn failures() -> i64 {
-    answer(|| Ok(i64::try_from(exit::failures()).unwrap_or(i64::MAX)))
-}
-
-pub extern "C" fn fail_exit(status: c_int) -> i64 {
-    answer(|| {
-        if !(0..=255).contains(&status) {
-            return Err(ACLSHIM_INVALID);
-        }
-        // Not at the desk: libc takes its own lock, and memory.
-        if edge::undisturbed(|| exit::set(status)) == Some(true) { Ok(0) } else { Err(ACLSHIM_MEMORY) }
     })
 }

@@ -2,7 +2,8 @@
  *   counts   by function, kind, direction, size, code, stream, name and module; calls, items and findings
  *   nested   scopes in scopes, of a thread and of the process, with another thread beside
  *   left     a call that the vendor never returns from, and one that it calls itself in
- *   first    the very first copy of the process */
+ *   first    the very first copy of the process
+ *   inject   calls that are made to fail, by their place in the order and by names, in one scope and not after it */
 #include "harness_host.h"
 #include <setjmp.h>
 
@@ -131,6 +132,26 @@ static int first(void)
     return 0;
 }
 
+static int inject(void)
+{
+    struct aclshim_call calls[8];
+    aclshim_name_buffer(device, 4096, "weights");
+    aclshim_scope scope = aclshim_scope_begin("inject", ACLSHIM_THIS_THREAD);
+    say("set", aclshim_inject(scope, "aclrtMemcpy nth=2 return=207000; dst=weights aclrtMemset then_return=5"));
+    say("first", up(64));
+    say("second", up(64));
+    say("named", aclrtMemset(device, 64, 1, 64));
+    say("not named", aclrtMemset(device + 8192, 64, 1, 64));
+    say("struck", aclshim_injected(scope));
+    int64_t n = aclshim_calls(scope, NULL, calls, 8);
+    for (int64_t i = 0; i < n; i++)
+        show(&calls[i]);
+    say("end", aclshim_scope_end(scope));
+    say("after", aclrtMemset(device, 64, 1, 64));
+    say("struck after", aclshim_injected(scope));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     begin();
@@ -142,5 +163,7 @@ int main(int argc, char **argv)
         return nested();
     if (!strcmp(argv[1], "left"))
         return left();
+    if (!strcmp(argv[1], "inject"))
+        return inject();
     return first();
 }
