@@ -64,7 +64,7 @@ $(TESTING): $(PACKAGES) $(SIM)/libascendcl.so FORCE
 
 # For programs that are built against this tree: PKG_CONFIG_PATH=target. The header stands alone in its folder, so that
 # ours of the vendor's is not found before the vendor's own.
-$(PACKAGES): $(BUILT)/%.pc: dist/%.pc.in Cargo.toml
+$(PACKAGES): $(BUILT)/%.pc: dist/%.pc.in Cargo.toml Makefile
 	@mkdir -p $(BUILT)/include
 	@ln -sfn ../../include/aclshim.h $(BUILT)/include/aclshim.h
 	@sed -e 's|@SIMDIR@|$(CURDIR)/$(SIM)|' -e 's|@SIMINCLUDE@|$(CURDIR)/include|' \
