@@ -14,7 +14,7 @@ mod watched;
 
 pub use child::{End, end_by};
 pub use summary::Summary;
-pub use watched::{Drain, Order, Ran};
+pub use watched::{Order, Ran};
 
 use aclshim_collect::seen::Nobody;
 use aclshim_facts::rule::Severity;
@@ -115,7 +115,6 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         sim: arguments.sim,
         quiet: arguments.quiet,
         command: &arguments.command,
-        drain: Drain::Outside,
         variables: Vec::new(),
         unless_set: &[],
     };

@@ -9,7 +9,7 @@ mod results;
 mod verdict;
 
 use crate::config::InForce;
-use crate::run::{self, Drain, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
+use crate::run::{self, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
 use crate::sarif;
 use aclshim_collect::survey::Process;
 use aclshim_facts::injection;
@@ -121,7 +121,6 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         sim: !arguments.no_sim,
         quiet: arguments.quiet,
         command: &arguments.command,
-        drain: Drain::Inside,
         variables,
         // Whoever tests rather waits than misses a call.
         unless_set: &[(&RECORD, "lossless"), (&BATCH_ITEMS, "4096")],

@@ -63,7 +63,7 @@ impl Plan {
         let mut variables: Vec<(&str, OsString)> = vec![
             ("LD_PRELOAD", preload),
             (DIR.variable, dir.clone().into()),
-            (DRAIN.variable, order.drain.name().into()),
+            (DRAIN.variable, "outside".into()),
         ];
         let marks = variables.iter().map(|(name, value)| entry(name, value)).collect();
         // It is to be the same one wherever the program, or a child of it, goes.

@@ -29,32 +29,10 @@ pub struct Order<'a> {
     pub quiet: bool,
     /// The program and its arguments.
     pub command: &'a [OsString],
-    /// Who drains the rings while the program runs.
-    pub drain: Drain,
     /// More of its environment.
     pub variables: Vec<(&'static str, OsString)>,
     /// Settings for which something else holds than their default.
     pub unless_set: &'a [(&'static Setting, &'a str)],
-}
-
-/// Who drains the rings while a program runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Drain {
-    /// We do: nothing of it is in the program.
-    Outside,
-    /// A thread in the program, and we at its end. Where a call came from can be told for sure then: who is outside may
-    /// come when a short program is gone, and its modules with it.
-    Inside,
-}
-
-impl Drain {
-    /// The value of `ACLSHIM_DRAIN`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Drain::Outside => "outside",
-            Drain::Inside => "inside",
-        }
-    }
 }
 
 /// A run that is over.
@@ -107,10 +85,10 @@ impl Order<'_> {
             }
         };
         let pid = child.id();
-        let rings = (self.drain == Drain::Outside).then(|| Rings::start(&plan.place));
+        let rings = Rings::start(&plan.place);
         let end = child.wait();
         let duration_ns = realtime_ns().saturating_sub(since_ns);
-        let going_on = rings.unwrap_or_else(|| Rings::start(&plan.place)).finish();
+        let going_on = rings.finish();
         let still_running = rings::still_running(&plan.marks);
         let collector =
             (going_on > 0 || !still_running.is_empty()).then(|| rings::detach(&plan.place, &plan.marks)).transpose();
