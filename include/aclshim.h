@@ -7,8 +7,8 @@
  *     prefill();
  *     assert(aclshim_scope_end(scope) == 0);
  *
- * The same program runs with and without the shim: nothing has to be linked. Without the shim
- * aclshim_active() says 0, and so does every other function here: nothing is watched, and nothing is
+ * The same program runs with and without the shim: nothing has to be linked. Without the shim, or with
+ * ACLSHIM_MODE=off, aclshim_active() says 0, and so does every other function here: nothing is watched, and nothing is
  * objected to. A program that must not pass unwatched asks aclshim_active().
  *
  * (One kind of program has to link it: one that is built without position-independent code,
@@ -21,7 +21,9 @@
  * ACLSHIM_BUSY. A scope of one thread is that thread's: others get ACLSHIM_THREAD. The child of a fork
  * begins without scopes, names, failures and the injections of its parent's scopes. errno is kept.
  *
- * WHAT IS RETURNED. 0 or a number, or an enum aclshim_error, all of which are negative.
+ * WHAT IS RETURNED. 0 or a number, or an enum aclshim_error, all of which are negative. An expectation or an
+ * injection that makes no sense (a name mistyped, more at least than at most) is also an expectation that is not met: the
+ * end of the scope counts it.
  *
  * WHAT IS KEPT. Texts are copied: the caller's need not outlive the call. The names of scopes and marks are cut
  * after 256 bytes. Wherever a selector or the name of a scope is missing (NULL), it is as if it were empty.
@@ -71,11 +73,6 @@ enum aclshim_error {
    */
   ACLSHIM_BUSY = -5,
   /*
-   The shim stays out of the way in this process (`ACLSHIM_MODE=off`, or `ACLSHIM_RECORD=off` where nothing is to be
-   refused either), or is not ready yet.
-   */
-  ACLSHIM_OFF = -6,
-  /*
    Injection under the production preset.
    */
   ACLSHIM_REFUSED = -7,
@@ -91,10 +88,6 @@ enum aclshim_error {
    The scope is another thread's.
    */
   ACLSHIM_THREAD = -10,
-  /*
-   A file cannot be read or written. Standard error says which, and why.
-   */
-  ACLSHIM_FILE = -11,
 };
 
 /*
@@ -508,7 +501,7 @@ static inline int aclshim_active(void)
  *   name   for messages and reports
  *   reach  an enum aclshim_reach
  *
- * Returns the scope, 0 without a shim, or ACLSHIM_INVALID (reach), ACLSHIM_OFF, ACLSHIM_MEMORY or ACLSHIM_BUSY.
+ * Returns the scope, 0 without a shim, or ACLSHIM_INVALID (reach), ACLSHIM_MEMORY or ACLSHIM_BUSY.
  */
 static inline aclshim_scope aclshim_scope_begin(const char *name, int reach)
 {
@@ -703,7 +696,7 @@ static inline int64_t aclshim_injected(aclshim_scope scope)
  *
  *   text  what it says
  *
- * Returns 0, or ACLSHIM_INVALID (NULL), ACLSHIM_OFF or ACLSHIM_BUSY.
+ * Returns 0, or ACLSHIM_INVALID (NULL) or ACLSHIM_BUSY.
  */
 static inline int64_t aclshim_mark(const char *text)
 {
@@ -717,7 +710,7 @@ static inline int64_t aclshim_mark(const char *text)
  *   name    1 to 127 bytes without blanks and ; , * (and not "default", "none" or 0x...); NULL takes the name back, as
  *           one should before the stream is destroyed
  *
- * Returns 0, or ACLSHIM_INVALID, ACLSHIM_OFF, ACLSHIM_MEMORY or ACLSHIM_BUSY.
+ * Returns 0, or ACLSHIM_INVALID, ACLSHIM_MEMORY or ACLSHIM_BUSY.
  */
 static inline int64_t aclshim_name_stream(const void *stream, const char *name)
 {
@@ -731,7 +724,7 @@ static inline int64_t aclshim_name_stream(const void *stream, const char *name)
  *   size   its bytes, more than 0
  *   name   as that of a stream; NULL takes the names in it back, as one should before the memory is freed
  *
- * Returns 0, or ACLSHIM_INVALID, ACLSHIM_OFF, ACLSHIM_MEMORY or ACLSHIM_BUSY.
+ * Returns 0, or ACLSHIM_INVALID, ACLSHIM_MEMORY or ACLSHIM_BUSY.
  */
 static inline int64_t aclshim_name_buffer(const void *begin, size_t size, const char *name)
 {
@@ -739,7 +732,7 @@ static inline int64_t aclshim_name_buffer(const void *begin, size_t size, const 
 }
 
 /*
- * How many expectations were not met in this process so far. Returns the number, or ACLSHIM_OFF.
+ * How many expectations were not met in this process so far. Returns the number.
  */
 static inline int64_t aclshim_failures(void)
 {
@@ -752,7 +745,7 @@ static inline int64_t aclshim_failures(void)
  *
  *   status  1 to 255, or 0 to take it back
  *
- * Returns 0, or ACLSHIM_INVALID, ACLSHIM_OFF, ACLSHIM_MEMORY or ACLSHIM_BUSY.
+ * Returns 0, or ACLSHIM_INVALID, ACLSHIM_MEMORY or ACLSHIM_BUSY.
  */
 static inline int64_t aclshim_fail_exit(int status)
 {

@@ -39,12 +39,10 @@ class ErrorCode(enum.IntEnum):
     ROOM = -3
     NONSENSE = -4
     BUSY = -5
-    OFF = -6
     REFUSED = -7
     MEMORY = -8
     ORDER = -9
     THREAD = -10
-    FILE = -11
 
 
 _REASONS = {
@@ -56,7 +54,6 @@ _REASONS = {
     ErrorCode.MEMORY: "no memory left for it",
     ErrorCode.ORDER: "a scope that was begun inside of this one is still open",
     ErrorCode.THREAD: "the scope is another thread's",
-    ErrorCode.FILE: "a file cannot be read or written; standard error says which",
 }
 
 
@@ -179,8 +176,7 @@ def _ask(name, *arguments):
     if table is None or getattr(_Harness, name).offset >= table.size:
         return 0
     function = getattr(table, name)
-    answer = function(*arguments) if function else 0
-    return 0 if answer == ErrorCode.OFF else answer
+    return function(*arguments) if function else 0
 
 
 def _told(name, *arguments):

@@ -43,9 +43,6 @@ pub enum aclshim_error {
     ACLSHIM_NONSENSE = -4,
     /// Called from a signal handler that has interrupted the harness itself.
     ACLSHIM_BUSY = -5,
-    /// The shim stays out of the way in this process (`ACLSHIM_MODE=off`, or `ACLSHIM_RECORD=off` where nothing is to be
-    /// refused either), or is not ready yet.
-    ACLSHIM_OFF = -6,
     /// Injection under the production preset.
     ACLSHIM_REFUSED = -7,
     /// There is no memory left for it.
@@ -54,8 +51,6 @@ pub enum aclshim_error {
     ACLSHIM_ORDER = -9,
     /// The scope is another thread's.
     ACLSHIM_THREAD = -10,
-    /// A file cannot be read or written. Standard error says which, and why.
-    ACLSHIM_FILE = -11,
 }
 
 /// Whose calls a scope sees.

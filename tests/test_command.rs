@@ -121,14 +121,14 @@ fn nothing_that_was_watched_is_no_success() {
 }
 
 #[test]
-fn a_failed_expectation_fails_the_test_and_is_told_once_more() {
+fn a_failed_expectation_fails_the_test_and_is_told_in_a_line() {
     let text = "scope \"decode\": expected 2 calls of \"aclrtMemcpy\", saw 3\n  #0 aclrtMemcpy(...)";
     let failures = json!([{"kind": "calls", "text": text}, {"kind": "clean", "text": "no finding was expected"}]);
     let lines = [harness(), scope("prefill", json!([]), json!([])), scope("decode", json!([]), failures)];
     let output = telling(&[], &lines, "good 1");
     assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
     let told = "aclshim: 2 scopes with 4 expectations: 1 passed, 1 failed\naclshim:   failed: decode\n\
-                aclshim:     scope \"decode\": expected 2 calls of \"aclrtMemcpy\", saw 3\naclshim:       #0 aclrtMemcpy(...)\n\
+                aclshim:     scope \"decode\": expected 2 calls of \"aclrtMemcpy\", saw 3\n\
                 aclshim:     no finding was expected\naclshim: test failed: 1 scope failed\n";
     assert!(output.stderr.ends_with(told), "{}", output.stderr);
     let garbled = telling(&[], &[harness(), json!({"scope": 7})], "good 1");

@@ -74,9 +74,6 @@ unsafe extern "C" fn forget_in_child() {
 
 /// Works at the desk.
 pub fn with<T>(work: impl FnOnce(&mut State) -> T) -> Result<T, aclshim_error> {
-    if edge::kept(standing) != Some(Standing::Active) {
-        return Err(ACLSHIM_OFF);
-    }
     let worked = edge::undisturbed(|| {
         let desk = own().ok_or(ACLSHIM_MEMORY)?;
         let _seat = desk.sit()?;
@@ -88,14 +85,13 @@ pub fn with<T>(work: impl FnOnce(&mut State) -> T) -> Result<T, aclshim_error> {
 
 /// Works at the desk, and counts it as a call that could not be noted if that is not possible.
 pub fn note<T>(work: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
-    match with(work) {
-        Ok(noted) => noted,
-        Err(ACLSHIM_OFF) => None,
-        Err(_) => {
-            miss();
-            None
-        }
+    if edge::kept(standing) != Some(Standing::Active) {
+        return None;
     }
+    with(work).unwrap_or_else(|_| {
+        miss();
+        None
+    })
 }
 
 /// Counts a call that could not be noted.

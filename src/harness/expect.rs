@@ -21,6 +21,8 @@ pub enum Expectation {
     Clean { severity: Severity },
     /// The calls are those of a file.
     Golden { path: String },
+    /// What was said to this function makes no sense, and is never met.
+    Nonsense { function: &'static str },
 }
 
 /// Which calls, and as it was written.
@@ -98,6 +100,9 @@ impl Expectation {
             Self::Finding { rule, count } => ("finding", finding(state, scope, rule, *count)?),
             Self::Clean { severity } => ("clean", clean(state, scope, *severity)?),
             Self::Golden { path } => ("golden", golden::judge(state, scope, path)?),
+            Self::Nonsense { function } => {
+                ("nonsense", format!("what was said to {function} makes no sense, and nobody has judged it\n"))
+            }
         };
         Some(Failure { kind, text: format!("{}{text}", tell::title(&scope.name)) })
     }
@@ -175,8 +180,9 @@ fn finding(state: &State, scope: &Scope, rule: &Rule, count: u64) -> Option<Stri
     }
     let mut text = format!("expected {} of {}, saw {seen}\n", tell::number(count, "finding"), rule.id);
     text.push_str(&tell::findings(found()));
-    let is_it = |entry: &Entry| entry.findings.iter().any(|found| found.rule.number == rule.number);
-    text.push_str(&tell::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_it(entry).then_some("found")));
+    // Without any, all calls are of interest.
+    let is_it = |entry: &Entry| seen == 0 || entry.findings.iter().any(|found| found.rule.number == rule.number);
+    text.push_str(&found_in(state, scope, is_it));
     if seen < count {
         let _ = writeln!(text, "  {}: {}.", rule.id, rule.statement);
     }
@@ -192,7 +198,11 @@ fn clean(state: &State, scope: &Scope, severity: Severity) -> Option<String> {
     }
     let mut text = format!("expected no finding of severity {severity} or worse, saw {seen}\n");
     text.push_str(&tell::findings(found()));
-    let is_it = |entry: &Entry| entry.findings.iter().any(is_one);
-    text.push_str(&tell::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_it(entry).then_some("found")));
+    text.push_str(&found_in(state, scope, |entry| entry.findings.iter().any(is_one)));
     Some(text)
+}
+
+/// The calls that findings are about.
+fn found_in(state: &State, scope: &Scope, is_it: impl Fn(&Entry) -> bool) -> String {
+    tell::calls((0..).zip(state.seen(scope)).filter(|(_, entry)| is_it(entry)), &state.names, |_| None)
 }

@@ -23,6 +23,18 @@ fn expect(scope: aclshim_scope, expected: impl FnOnce() -> Expectation) -> Answe
     })
 }
 
+/// Answers to a demand. One that makes no sense is an expectation that is not met: whoever mistypes it rarely looks at the
+/// answer, and would take the silence for a good sign.
+fn demand(scope: aclshim_scope, function: &'static str, work: impl FnOnce() -> Answer) -> i64 {
+    answer(|| {
+        work().inspect_err(|error| {
+            if matches!(error, ACLSHIM_INVALID | ACLSHIM_NONSENSE) {
+                let _ = expect(scope, || Expectation::Nonsense { function });
+            }
+        })
+    })
+}
+
 /// Which calls and how much of them, as C says it.
 ///
 /// # Safety
@@ -49,7 +61,9 @@ pub unsafe extern "C" fn expect_calls(
     at_most: u64,
 ) -> i64 {
     // SAFETY: the caller's promise.
-    answer(|| unsafe { expect_bounds(scope, selector, [at_least, at_most], Expectation::Calls) })
+    demand(scope, "aclshim_expect_calls", || unsafe {
+        expect_bounds(scope, selector, [at_least, at_most], Expectation::Calls)
+    })
 }
 
 pub unsafe extern "C" fn expect_bytes(
@@ -59,11 +73,13 @@ pub unsafe extern "C" fn expect_bytes(
     at_most: u64,
 ) -> i64 {
     // SAFETY: the caller's promise.
-    answer(|| unsafe { expect_bounds(scope, selector, [at_least, at_most], Expectation::Bytes) })
+    demand(scope, "aclshim_expect_bytes", || unsafe {
+        expect_bounds(scope, selector, [at_least, at_most], Expectation::Bytes)
+    })
 }
 
 pub unsafe extern "C" fn expect_order(scope: aclshim_scope, stream: *const c_void, selectors: *const c_char) -> i64 {
-    answer(|| {
+    demand(scope, "aclshim_expect_order", || {
         // SAFETY: the caller's promise.
         let given = unsafe { Given::new(selectors) };
         given.each().try_for_each(|part| part.selector().map(|_| ()))?;
@@ -76,7 +92,7 @@ pub unsafe extern "C" fn expect_order(scope: aclshim_scope, stream: *const c_voi
 }
 
 pub unsafe extern "C" fn expect_finding(scope: aclshim_scope, rule: *const c_char, count: u64) -> i64 {
-    answer(|| {
+    demand(scope, "aclshim_expect_finding", || {
         // SAFETY: the caller's promise.
         let rule = unsafe { Given::new(rule) }.rule()?.ok_or(ACLSHIM_INVALID)?;
         expect(scope, || Expectation::Finding { rule, count })
@@ -84,7 +100,7 @@ pub unsafe extern "C" fn expect_finding(scope: aclshim_scope, rule: *const c_cha
 }
 
 pub extern "C" fn expect_clean(scope: aclshim_scope, severity: c_int) -> i64 {
-    answer(|| {
+    demand(scope, "aclshim_expect_clean", || {
         let severity = match severity {
             0 => Severity::Portability,
             1 => Severity::Perf,
@@ -97,7 +113,7 @@ pub extern "C" fn expect_clean(scope: aclshim_scope, severity: c_int) -> i64 {
 }
 
 pub unsafe extern "C" fn expect_golden(scope: aclshim_scope, path: *const c_char) -> i64 {
-    answer(|| {
+    demand(scope, "aclshim_expect_golden", || {
         // SAFETY: the caller's promise.
         let path = unsafe { Given::new(path) };
         if path.is_empty() {
@@ -108,7 +124,7 @@ pub unsafe extern "C" fn expect_golden(scope: aclshim_scope, path: *const c_char
 }
 
 pub unsafe extern "C" fn inject(scope: aclshim_scope, injections: *const c_char) -> i64 {
-    answer(|| {
+    demand(scope, "aclshim_inject", || {
         // SAFETY: the caller's promise.
         let given = unsafe { Given::new(injections) };
         if given.is_null() {

@@ -60,11 +60,8 @@ impl Plan {
         }
         let shim = find_shim()?;
         let preload = environment::preload(&shim, std::env::var_os("LD_PRELOAD").as_deref(), sanitizer)?;
-        let mut variables: Vec<(&str, OsString)> = vec![
-            ("LD_PRELOAD", preload),
-            (DIR.variable, dir.clone().into()),
-            (DRAIN.variable, "outside".into()),
-        ];
+        let mut variables: Vec<(&str, OsString)> =
+            vec![("LD_PRELOAD", preload), (DIR.variable, dir.clone().into()), (DRAIN.variable, "outside".into())];
         let marks = variables.iter().map(|(name, value)| entry(name, value)).collect();
         // It is to be the same one wherever the program, or a child of it, goes.
         if in_force.value(&RING_DIR).is_some_and(|given| !Path::new(given).is_absolute()) {

@@ -114,7 +114,9 @@ impl Verdict<'_> {
         }
         for scope in self.results.failed() {
             say(format!("  failed: {}", scope.name));
-            scope.failures.iter().flat_map(|failure| failure.text.lines()).for_each(|line| say(format!("    {line}")));
+            // The rest stands above: the program has said it when the scope ended.
+            let headlines = scope.failures.iter().filter_map(|failure| failure.text.lines().next());
+            headlines.for_each(|line| say(format!("    {line}")));
         }
         for name in &self.open {
             say(format!("  never ended: {name}; what it expected was not looked at"));
