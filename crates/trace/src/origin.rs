@@ -77,9 +77,10 @@ fn header_of(copy: &[u8]) -> Option<Box<Header>> {
     if copy.len() < offset_of!(Header, maps) {
         return None;
     }
-    let mut header = Box::<Header>::new_zeroed();
+    let mut header = Box::<Header>::new_uninit();
     // SAFETY: it is as long, or longer, and every bit pattern is a valid header.
     unsafe {
+        header.as_mut_ptr().write_bytes(0, 1);
         std::ptr::copy_nonoverlapping(copy.as_ptr(), header.as_mut_ptr().cast(), copy.len());
         Some(header.assume_init())
     }
