@@ -45,10 +45,17 @@ fn read(mut take: impl FnMut(u8) -> bool) {
     }
 }
 
+/// So much is read at a process's first copy: a host may have any number of mappings, and the program itself comes early.
+const MOST: usize = 128 * 1024;
+
 /// Writes the lines about files that hold code into `room`, and of each file the first one, as far as they fit.
 pub fn of_code(room: &mut [u8]) {
     let mut kept = Kept { room, sure: 0, len: 0, line: 0, file: 0..0 };
-    read(|byte| kept.take(byte));
+    let mut left = MOST;
+    read(|byte| {
+        left -= 1;
+        kept.take(byte) && left > 0
+    });
     kept.room[kept.sure..].fill(0);
 }
 

@@ -22,17 +22,6 @@ use std::collections::{BTreeMap, VecDeque};
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
 
-/// What can be told of a call at a glance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Glance {
-    /// It breaks no rule.
-    Nothing,
-    /// No rule but ALIGN-64.
-    Askew,
-    /// It takes a closer look.
-    Unknown,
-}
-
 /// The rulebook at work on one process.
 pub struct Judge {
     product: Option<&'static Product>,
@@ -48,7 +37,7 @@ pub struct Judge {
     nonsense: Vec<String>,
     modules: Modules,
     /// How often each rule was broken at each call site, here or on which of the other products.
-    seen: BTreeMap<(u8, Option<usize>, u64), u64>,
+    seen: BTreeMap<Seen, u64>,
     /// By ring: the last calls, the newest first; one that is held has not been judged yet.
     held: BTreeMap<u32, VecDeque<Held>>,
     totals: BTreeMap<String, Total>,
@@ -141,6 +130,53 @@ pub(crate) fn setting<'a>(in_force: &'a str, setting: &Setting) -> &'a str {
 fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.is_empty() { other } else { one }
 }
+
+/// The quick look at calls of one slot.
+pub struct Quick<'a> {
+    form: Option<Form>,
+    /// Whether the run is judged for no other product.
+    is_alone: bool,
+    seen: &'a mut BTreeMap<Seen, u64>,
+    totals: &'a mut BTreeMap<String, Total>,
+}
+
+impl Quick<'_> {
+    /// The rules that a call breaks, if there is nothing to tell of it. One whose addresses are not aligned, at a call
+    /// site that this was said of, is only counted.
+    #[inline(always)]
+    pub fn plain(&mut self, function: Function, slot: &Words) -> Option<u128> {
+        let (head, size) = (Head(slot[0]), slot[6] as usize);
+        let [dst, src] = [slot[4] as usize, slot[5] as usize];
+        let (is_sound, is_askew) = match head.layout() {
+            Layout::Linear => (
+                is_sound_linear(function, [dst, size, src, size], head.kind().into(), self.form),
+                function != Function::aclrtMemcpy && !(dst | src).is_multiple_of(64),
+            ),
+            Layout::Fill => (is_sound_fill(function, [dst, size, size]), false),
+            _ => (false, false),
+        };
+        match (is_sound && self.is_alone, is_askew) {
+            (true, false) => Some(0),
+            (true, true) => self.askew(slot[3]),
+            (false, _) => None,
+        }
+    }
+
+    /// One more call whose addresses are not aligned, if that was said of its call site.
+    #[inline(never)]
+    fn askew(&mut self, site: u64) -> Option<u128> {
+        let count = self.seen.get_mut(&(ALIGN_64.number, None, site));
+        *count? += 1;
+        if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
+            total.found += 1;
+            total.by_severity[total.worst.unwrap_or(ALIGN_64.severity) as usize] += 1;
+        }
+        Some(1 << ALIGN_64.number)
+    }
+}
+
+/// What was told: the rule, the other product by its number, and the call site.
+type Seen = (u8, Option<usize>, u64);
 
 impl Judge {
     /// For the process that a header describes.
@@ -273,49 +309,14 @@ impl Judge {
 
     /// Whether there is nothing to tell of the call of one slot: the quick look that nearly every call gets.
     pub fn is_plain(&mut self, function: Function, slot: &Words) -> bool {
-        self.plain(function, slot).is_some()
+        self.quick().1.plain(function, slot).is_some()
     }
 
-    /// The rules that the call of one slot breaks, if there is nothing to tell of it. One whose addresses are not aligned,
-    /// at a call site that this was said of, is only counted.
-    pub fn plain(&mut self, function: Function, slot: &Words) -> Option<u128> {
-        match self.glance(function, slot) {
-            Glance::Nothing => Some(0),
-            Glance::Askew => self.askew(slot[3]),
-            Glance::Unknown => None,
-        }
-    }
-
-    /// What can be told of a call of one slot at a glance.
+    /// The quick look at calls of one slot, and the modules beside it.
     #[inline]
-    pub fn glance(&self, function: Function, slot: &Words) -> Glance {
-        let (head, size) = (Head(slot[0]), slot[6] as usize);
-        let [dst, src] = [slot[4] as usize, slot[5] as usize];
-        let (is_sound, is_askew) = match head.layout() {
-            Layout::Linear => (
-                is_sound_linear(function, [dst, size, src, size], head.kind().into(), self.form),
-                function != Function::aclrtMemcpy && !(dst | src).is_multiple_of(64),
-            ),
-            Layout::Fill => (is_sound_fill(function, [dst, size, size]), false),
-            _ => (false, false),
-        };
-        match (is_sound && self.others.is_empty(), is_askew) {
-            (true, false) => Glance::Nothing,
-            (true, true) => Glance::Askew,
-            (false, _) => Glance::Unknown,
-        }
-    }
-
-    /// One more call whose addresses are not aligned, if that was said of its call site.
-    #[inline(never)]
-    fn askew(&mut self, site: u64) -> Option<u128> {
-        let count = self.seen.get_mut(&(ALIGN_64.number, None, site));
-        *count? += 1;
-        if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
-            total.found += 1;
-            total.by_severity[total.worst.unwrap_or(ALIGN_64.severity) as usize] += 1;
-        }
-        Some(1 << ALIGN_64.number)
+    pub fn quick(&mut self) -> (&Modules, Quick<'_>) {
+        let Self { form, others, seen, totals, modules, .. } = self;
+        (modules, Quick { form: *form, is_alone: others.is_empty(), seen, totals })
     }
 
     /// The rules that one of the last calls of a ring was found to break, but for those that are off.

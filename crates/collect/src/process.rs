@@ -1,7 +1,7 @@
 //! What is known of one process: its records, read in the order of their rings, added up, judged, and handed on.
 
 use crate::account::{Account, Sums};
-use crate::judge::{Glance, Judge, Told};
+use crate::judge::{Judge, Told};
 use crate::labels::{Labels, is_told};
 use crate::modules::Modules;
 use crate::seen::{Lost, Plain, Remark, Seen, Watch, Whose};
@@ -203,10 +203,7 @@ impl Process {
                 self.settle_lane(ring, &mut lane, watch);
             }
             if lane.pending.is_empty() {
-                let count = match self.plain(ring, &lane, number, rest, watch) {
-                    0 => usize::from(self.askew(ring, &lane, number, slot, watch)),
-                    count => count,
-                };
+                let count = self.plain(ring, &lane, number, rest, watch);
                 if count > 0 {
                     rest = &rest[count..];
                     lane.end = number.saturating_add(count as u64);
@@ -226,7 +223,7 @@ impl Process {
         self.lanes.insert(ring, lane);
     }
 
-    /// How many of these slots are calls of the common kind that break no rule; they are done with.
+    /// How many of these slots are calls of the common kind of which there is nothing to tell; they are done with.
     #[inline]
     fn plain<W: Watch + ?Sized>(
         &mut self,
@@ -237,37 +234,22 @@ impl Process {
         watch: &mut W,
     ) -> usize {
         let Self { functions, judge, account, origin, number, labels, .. } = self;
-        let (judge, origin) = (&*judge, &*origin);
-        let (clock, modules) = (origin.calibration, judge.known_modules());
+        let (modules, mut quick) = judge.quick();
+        let clock = origin.calibration;
         let whose = Whose { origin, process: *number, ring, thread: lane.thread, modules, labels };
-        let mut numbers = first..;
-        let mut is_plain = |slot: &Words| {
+        let mut is_plain = |at: usize, slot: &Words| {
             let function = functions.get(usize::from(Head(slot[0]).function())).copied().flatten();
             let Some(function) = function.filter(|_| Account::takes(slot)) else { return false };
-            if judge.glance(function, slot) != Glance::Nothing {
-                return false;
-            }
+            let Some(rules) = quick.plain(function, slot) else { return false };
             let duration_ns = clock.map(|clock| clock.span_ns(slot[2]));
             account.take(slot, duration_ns);
-            let number = numbers.next().unwrap_or(u64::MAX);
-            watch.plain(&Plain { whose, function, number, slot, rules: 0, duration_ns });
+            let number = first.saturating_add(at as u64);
+            watch.plain(&Plain { whose, function, number, slot, rules, duration_ns });
             true
         };
-        let count = slots.iter().position(|slot| !is_plain(slot)).unwrap_or(slots.len());
+        let count = slots.iter().enumerate().position(|(at, slot)| !is_plain(at, slot)).unwrap_or(slots.len());
         account.leave(ring, first.saturating_add(count as u64).saturating_sub(1));
         count
-    }
-
-    /// Whether a call in one slot is of the common kind but for its alignment, of which all is said; then it is done with.
-    fn askew<W: Watch + ?Sized>(&mut self, ring: u32, lane: &Lane, number: u64, slot: &Words, watch: &mut W) -> bool {
-        let function = self.functions.get(usize::from(Head(slot[0]).function())).copied().flatten();
-        let Some(function) = function.filter(|_| Account::takes(slot)) else { return false };
-        let Some(rules) = self.judge.plain(function, slot) else { return false };
-        let duration_ns = self.origin.calibration.as_ref().map(|clock| clock.span_ns(slot[2]));
-        self.account.leave(ring, number);
-        self.account.take(slot, duration_ns);
-        watch.plain(&Plain { whose: self.whose(ring, lane.thread), function, number, slot, rules, duration_ns });
-        true
     }
 
     fn entry<W: Watch + ?Sized>(&mut self, ring: u32, lane: &mut Lane, entry: Entry, watch: &mut W) {

@@ -46,6 +46,8 @@ pub struct Survey {
 
 type Key = (String, u32, u64);
 
+/// What is read at once besides the slots of a block, which go past it.
+const BUFFER: usize = 1 << 13;
 /// So many bytes are read between two words about progress.
 const STEP: u64 = 1 << 24;
 
@@ -220,7 +222,7 @@ impl Survey {
     fn open(&mut self, path: &Path) -> Result<Trace, String> {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let mut reader =
-            SegmentReader::open(BufReader::with_capacity(1 << 20, file)).map_err(|stop| stop.to_string())?;
+            SegmentReader::open(BufReader::with_capacity(BUFFER, file)).map_err(|stop| stop.to_string())?;
         let origin = Origin::from_bytes(&reader.header).ok_or("the header is too short")?;
         // Of another boot nobody knows the pace of the ticks but the file, and best by its last moment.
         let moment = if origin.is_of_this_boot() { None } else { last_moment(path) }.unwrap_or_default();

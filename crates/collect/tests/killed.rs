@@ -130,7 +130,7 @@ fn a_trace_that_was_cut_before_its_first_block_is_harmless_and_goes_in_time() {
         fs::create_dir_all(&out).unwrap();
         let ring = ring_file(&folder, &out);
         let whole = Preamble::default().to_bytes(&[0; size_of::<Header>()]);
-        assert_eq!(whole.len(), 13_504);
+        assert!(length < whole.len());
         let stem = stem(b"", &Who { pid: std::process::id(), ..Who::default() });
         let cut = out.join(format!("{stem}.acltrace"));
         fs::write(&cut, &whole[..length]).unwrap();

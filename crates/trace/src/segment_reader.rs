@@ -129,6 +129,8 @@ pub struct SegmentReader<R> {
     lost: u64,
     damages: Vec<Damage>,
     state: State,
+    /// Room for the next payload.
+    spare: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +213,7 @@ impl<R: Read> SegmentReader<R> {
             lost: 0,
             damages: Vec::new(),
             state: State::Reading,
+            spare: Vec::new(),
         };
         Ok((reader, (!is_good).then(|| stop(Wrong::Header))))
     }
@@ -257,6 +260,11 @@ impl<R: Read> SegmentReader<R> {
         }
     }
 
+    /// Takes back the room of a block that was read.
+    pub fn reuse(&mut self, block: Block) {
+        self.spare = block.payload;
+    }
+
     /// What it reads from.
     pub fn get_ref(&self) -> &R {
         &self.from
@@ -298,7 +306,8 @@ impl<R: Read> SegmentReader<R> {
             _ if found == 0 => return Ok(None),
             Ok((_, len)) if self.credit < (HEAD + len) as u64 => Err(Wrong::Block),
             Ok((about, len)) => {
-                let found = fill(&mut self.from, &mut payload, len)?;
+                payload = std::mem::take(&mut self.spare);
+                let found = fill_from(&mut self.from, &mut payload, 0, len)?;
                 self.credit -= (HEAD + found) as u64;
                 match () {
                     () if found < len => Err(short(HEAD + len, HEAD + found)),
@@ -467,10 +476,31 @@ fn expected(head: &[u8]) -> Result<(Head, usize), Wrong> {
     Ok((about, len))
 }
 
-/// Appends up to `len` bytes. Memory grows with what is there, not with what a damaged length says.
+/// Appends up to `len` bytes.
 fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, Wrong> {
-    bytes.reserve(len.min(MOST_AT_ONCE));
-    from.take(len as u64).read_to_end(bytes).map_err(Wrong::Io)
+    let begin = bytes.len();
+    fill_from(from, bytes, begin, len)
+}
+
+/// Reads up to `len` bytes to `begin`; they are the last then. Memory grows with what is there, not with what a damaged
+/// length says, and what is there already is not cleared first.
+fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize) -> Result<usize, Wrong> {
+    let (mut at, end) = (begin, begin + len);
+    let read = loop {
+        if at == end {
+            break Ok(());
+        }
+        let room = end.min(bytes.len().max(at + MOST_AT_ONCE));
+        bytes.resize(room, 0);
+        match from.read(&mut bytes[at..]) {
+            Ok(0) => break Ok(()),
+            Ok(count) => at += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(Wrong::Io(error)),
+        }
+    };
+    bytes.truncate(at);
+    read.map(|()| at - begin)
 }
 
 /// Whether the checksum that stands at `at` is right. It was made with a zero there.

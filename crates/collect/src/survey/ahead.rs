@@ -18,25 +18,37 @@ pub enum Piece<'a> {
     Other(&'a Block),
 }
 
-/// A block, its slots as words, and where reading goes on.
+/// What was read, and where reading goes on.
 struct Read {
-    block: Block,
-    slots: Vec<Words>,
+    what: What,
     good: u64,
 }
 
+enum What {
+    Slots(Head, Vec<Words>),
+    Other(Block),
+}
+
 impl Read {
-    fn show(&self, work: &mut impl FnMut(Piece<'_>, u64)) {
-        let Self { block, slots, good } = self;
-        let piece = if block.head.kind == kind::SLOTS { Piece::Slots(&block.head, slots) } else { Piece::Other(block) };
-        work(piece, *good);
+    /// Shows it to `work`; what is left is room for other slots.
+    fn show(self, work: &mut impl FnMut(Piece<'_>, u64)) -> Vec<Words> {
+        match self.what {
+            What::Slots(head, slots) => {
+                work(Piece::Slots(&head, &slots), self.good);
+                slots
+            }
+            What::Other(block) => {
+                work(Piece::Other(&block), self.good);
+                Vec::new()
+            }
+        }
     }
 }
 
 /// A trace of which so much is left is worth a thread.
 const MUCH: u64 = 4 << 20;
 /// So many blocks are read ahead.
-const BLOCKS: usize = 16;
+const BLOCKS: usize = 4;
 
 /// Hands every block, in order, to `work`, and where reading goes on behind it. What is damaged is passed over, unless
 /// the end is cut off and more is awaited.
@@ -45,8 +57,7 @@ pub fn each(reader: &mut Reader, follows: bool, mut work: impl FnMut(Piece<'_>, 
     if !is_much || !each_ahead(reader, follows, &mut work) {
         let mut slots = Vec::new();
         while let Some(read) = next(reader, follows, slots) {
-            read.show(&mut work);
-            slots = read.slots;
+            slots = read.show(&mut work);
         }
     }
 }
@@ -68,8 +79,7 @@ fn each_ahead(reader: &mut Reader, follows: bool, work: &mut impl FnMut(Piece<'_
             return false;
         }
         for read in reads {
-            read.show(work);
-            _ = give_back.send(read.slots);
+            _ = give_back.send(read.show(work));
         }
         true
     })
@@ -81,11 +91,16 @@ fn next(reader: &mut Reader, follows: bool, mut slots: Vec<Words>) -> Option<Rea
         match reader.next_block() {
             Ok(block) => {
                 let block = block?;
-                slots.clear();
-                if block.head.kind == kind::SLOTS {
+                let what = if block.head.kind == kind::SLOTS {
+                    slots.clear();
                     slots.extend(block.slots());
-                }
-                return Some(Read { block, slots, good: reader.good() });
+                    let head = block.head;
+                    reader.reuse(block);
+                    What::Slots(head, slots)
+                } else {
+                    What::Other(block)
+                };
+                return Some(Read { what, good: reader.good() });
             }
             Err(stop) if follows && matches!(stop.wrong, Wrong::Short { .. }) => return None,
             Err(_) => {} // the next good block is behind it
