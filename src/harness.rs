@@ -19,7 +19,7 @@ mod entry;
 pub mod exit;
 mod expect;
 mod golden;
-mod inject;
+pub mod inject;
 mod names;
 mod results;
 mod state;

@@ -130,17 +130,18 @@ fn tell_end(ended: (Scope, Vec<Failure>, Option<String>)) -> u64 {
 }
 
 /// The program ends: what is still expected of scopes that nobody has ended was not met.
-pub fn end_all() {
-    while let Ok(Some(ended)) = desk::with(|state| {
+pub fn end_all() -> Result<(), aclshim_error> {
+    while let Some(ended) = desk::with(|state| {
         let at = state.scopes.iter().position(|scope| !scope.expectations.is_empty())?;
         let scope = state.scopes.remove(at);
         let failures = vec![expect::never_ended(&scope)];
         let line = results::are_wanted().then(|| results::line(state, &scope, &failures));
         state.settle();
         Some((scope, failures, line))
-    }) {
+    })? {
         tell_end(ended);
     }
+    Ok(())
 }
 
 pub unsafe extern "C" fn count(scope: aclshim_scope, selector: *const c_char) -> i64 {
