@@ -34,7 +34,7 @@ fn read(mut take: impl FnMut(u8) -> bool) {
         if fd < 0 {
             return;
         }
-        let mut chunk = [0u8; 2048];
+        let mut chunk = [0u8; 512];
         let mut wants_more = true;
         while wants_more {
             let got = libc::read(fd, chunk.as_mut_ptr().cast(), chunk.len());
@@ -49,6 +49,7 @@ fn read(mut take: impl FnMut(u8) -> bool) {
 const MOST: usize = 128 * 1024;
 
 /// Writes the lines about files that hold code into `room`, and of each file the first one, as far as they fit.
+#[inline(never)] // what it has on the stack is not to lie under the rest
 pub fn of_code(room: &mut [u8]) {
     let mut kept = Kept { room, sure: 0, len: 0, line: 0, file: 0..0 };
     let mut left = MOST;

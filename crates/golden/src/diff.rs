@@ -4,7 +4,7 @@
 //! common, the search is given up after [`PATIENCE`] steps and goes on from the furthest point that was reached: the
 //! answer is still right, only not the shortest.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// So many lines around a change are shown.
@@ -18,7 +18,8 @@ pub fn diff(expected: &str, actual: &str) -> Option<String> {
     if old == new {
         return None;
     }
-    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    // Not a hash map: its keys would take static TLS in the shim.
+    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
     let mut number = |line| {
         let next = numbers.len() as u32;
         *numbers.entry(line).or_insert(next)

@@ -50,12 +50,11 @@ pub struct File {
 /// Small, because the stack of the thread that comes first may be.
 type Path = Text<1024>;
 
-/// The path of the file of process `pid` that was born then.
-fn path(ring_dir: &[u8], pid: u32, born_ns: u64) -> Result<Path, Failure> {
-    let mut path = Path::new();
+/// Makes `path` that of the file of process `pid` that was born then. (Handed over, it would lie on a small stack twice.)
+fn name(path: &mut Path, ring_dir: &[u8], pid: u32, born_ns: u64) -> Result<(), Failure> {
     path.push(ring_dir);
     let _ = write!(path, "/{PREFIX}{pid}-{born_ns:x}{SUFFIX}");
-    if path.is_full() { Err(Failure::PathTooLong) } else { Ok(path) }
+    if path.is_full() { Err(Failure::PathTooLong) } else { Ok(()) }
 }
 
 /// Makes this process's file in `ring_dir` and maps its header for good; `fill` completes the
@@ -64,7 +63,8 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
     let born_ns = clock::realtime_ns();
     // SAFETY: asks for our own numbers.
     let (pid, uid) = unsafe { (libc::getpid() as u32, libc::getuid()) };
-    let path = path(ring_dir, pid, born_ns)?;
+    let mut path = Path::new();
+    name(&mut path, ring_dir, pid, born_ns)?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     check_limits(ring_dir, HEADER as u64)?;
     // SAFETY: a C string of ours.
@@ -109,7 +109,8 @@ impl File {
     /// Adds ring number `ring` and maps it for good. The caller's errno is changed.
     pub fn add_ring(&self, ring_dir: &[u8], ring: u32) -> Result<(&'static Control, &'static [Slot]), Failure> {
         let header = self.header;
-        let path = path(ring_dir, header.pid, header.born_ns)?;
+        let mut path = Path::new();
+        name(&mut path, ring_dir, header.pid, header.born_ns)?;
         let begin = header.first + u64::from(ring) * header.stride;
         let size = CONTROL + header.slots as usize * size_of::<Slot>();
         check_limits(ring_dir, begin + size as u64)?;
