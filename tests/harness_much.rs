@@ -22,7 +22,10 @@ fn seen(what: &str) -> Run {
 #[test]
 fn a_large_scope_is_asked_as_often_as_one_likes() {
     let output = seen("queries").run().ok();
-    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("wrong 0\ninner 1\ninner end 0\nend 0\n", ""));
+    assert_eq!(
+        (output.stdout.as_str(), output.stderr.as_str()),
+        ("wrong 0\ntoo much 0\ninner 1\ninner end 0\nend 0\n", "")
+    );
 }
 
 /// There is room for a few of its scopes at once.

@@ -12,6 +12,17 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+/* The memory of the process in bytes: 0 all of its address space, 1 what is in use. */
+static long memory(int which)
+{
+    long pages[2] = {0, 0};
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &pages[0], &pages[1]) != 2)
+        _exit(95);
+    fclose(file);
+    return pages[which] * sysconf(_SC_PAGESIZE);
+}
+
 static int queries(void)
 {
     enum { CALLS = 60000, TIMES = 150 };
@@ -23,6 +34,7 @@ static int queries(void)
     for (int i = 0; i < TIMES; i++)
         wrong += aclshim_calls(scope, NULL, calls, CALLS) != CALLS;
     say("wrong", wrong);
+    say("too much", memory(1) > 256 << 20);
     aclshim_scope inner = aclshim_scope_begin("inner", ACLSHIM_THIS_THREAD);
     say("inner", inner > 0);
     say("inner end", aclshim_scope_end(inner));
@@ -54,13 +66,8 @@ static void *work(void *unused)
 /* From here on there is address space for the smallest heap of the harness, and not for the next larger one. */
 static void little_space(void)
 {
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%ld", &pages) != 1)
-        _exit(95);
-    fclose(file);
     struct rlimit limit = {0, RLIM_INFINITY};
-    limit.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (40 << 20);
+    limit.rlim_cur = (rlim_t)memory(0) + (40 << 20);
     setrlimit(RLIMIT_AS, &limit);
 }
 
