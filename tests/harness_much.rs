@@ -47,6 +47,14 @@ fn scopes_of_a_thread_that_is_gone_have_failed_and_are_in_nobodys_way() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn a_call_costs_what_it_did_after_the_scope_of_a_gone_thread_has_ended() {
+    let run = Run::new(host("hosts/harness_cost.c")).arg("gone").sim().shim().env("ACLSHIM_DRAIN", "off");
+    let output = run.env("ASCENDCL_SIM_FAULT", "fail=5@aclrtMemset:*").run().ok();
+    assert_eq!(output.stdout, "more within, as before\n", "{}", output.stderr);
+}
+
+#[test]
 fn the_first_batch_of_a_process_has_the_findings_of_the_second() {
     let output = seen("batches").env("ASCENDCL_SIM_CANN", "8.5").run().ok();
     let of = |call: &str| output.stdout.lines().filter_map(|line| line.strip_prefix(call)).collect::<Vec<_>>();
