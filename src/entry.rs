@@ -167,8 +167,9 @@ macro_rules! entries {
                             Some(code) => Answer::ours(code),
                             None => {
                                 // SAFETY: as above.
-                                let strike = unsafe { inject::before(Function::$name, &call, caller, &frame, &before) };
-                                ticket.strike(strike.is_some());
+                                let strike = unsafe {
+                                    inject::before(Function::$name, &call, caller, &frame, &before, ticket)
+                                };
                                 let code = match inject::instead(&strike) {
                                     Some(_) => None,
                                     // SAFETY: the caller's promise, passed on unchanged.

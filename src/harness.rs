@@ -21,7 +21,7 @@ pub mod exit;
 mod expect;
 mod file;
 mod golden;
-mod inject;
+pub mod inject;
 mod names;
 mod results;
 mod state;

@@ -6,11 +6,12 @@
 
 use crate::check::Before;
 use crate::edge;
+use crate::harness::watch::{self, Ticket};
 use crate::log::{self, Event};
 use crate::record::{Answer, Frame};
 use crate::settings::{MODE_OFF, PRESET_PRODUCTION, settings};
 use crate::target::{self, Reason};
-use crate::{arrays, world};
+use crate::{arrays, harness, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};
@@ -99,7 +100,8 @@ pub fn say() {
     }
 }
 
-/// Sets injections for a scope; how many.
+/// Sets injections for a scope; how many. Only at the harness's desk, as all that sets any or takes them back: the way of
+/// the calls is to follow.
 pub fn add(scope: u64, reach: Reach, text: &[u8]) -> Result<usize, Refused> {
     let count = count(text)?;
     if count > 0 {
@@ -110,7 +112,7 @@ pub fn add(scope: u64, reach: Reach, text: &[u8]) -> Result<usize, Refused> {
     Ok(count)
 }
 
-/// Takes those of a scope back.
+/// Takes those of a scope back. Only at the desk.
 pub fn remove(scope: u64) {
     table::remove(scope);
     rest();
@@ -121,18 +123,11 @@ pub fn struck(scope: u64) -> u64 {
     table::struck(scope)
 }
 
-/// Lets calls go the short way again if nothing is set any more. Who sets something at the same time finds the way
-/// closed after all: it was there before the way was opened, or it closes it itself.
-#[cold]
-fn rest() {
-    if table::has_any() {
-        return;
-    }
-    IS_SET.store(false, Ordering::SeqCst);
-    target::release(Reason::Injection);
-    if table::has_any() {
-        IS_SET.store(true, Ordering::SeqCst);
-        target::detour_all(Reason::Injection);
+/// Lets calls go the short way again if nothing is set any more. Only at the desk.
+pub fn rest() {
+    if !table::has_any() {
+        IS_SET.store(false, Ordering::SeqCst);
+        target::release(Reason::Injection);
     }
 }
 
@@ -150,28 +145,45 @@ pub struct Strike {
 /// # Safety
 /// The arguments of `call` are the caller's, and `before` and `frame` are its own.
 #[inline(always)]
-pub unsafe fn before(function: Function, call: &Call, caller: usize, frame: &Frame, before: &Before) -> Option<Strike> {
+pub unsafe fn before(
+    function: Function,
+    call: &Call,
+    caller: usize,
+    frame: &Frame,
+    before: &Before,
+    ticket: Ticket,
+) -> Option<Strike> {
     if !IS_SET.load(Ordering::Relaxed) {
         return None;
     }
     // SAFETY: the caller's promise.
-    unsafe { look(function, call, caller, frame, before) }
+    unsafe { look(function, call, caller, frame, before, ticket) }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn look(function: Function, call: &Call, caller: usize, frame: &Frame, before: &Before) -> Option<Strike> {
+unsafe fn look(
+    function: Function,
+    call: &Call,
+    caller: usize,
+    frame: &Frame,
+    before: &Before,
+    ticket: Ticket,
+) -> Option<Strike> {
     if !table::has_any() {
         // A fork child begins without those of its parent's scopes.
-        rest();
+        harness::inject::rest();
         return None;
     }
-    if frame.is_nested(caller) {
+    // What a scope sees is no call inside another one.
+    if !ticket.is_some() && frame.is_nested(caller) {
         return None;
     }
     // SAFETY: the caller's promise.
     let what = edge::caught(|| unsafe { draw(function, call, caller, before) }).flatten()?;
+    // Before it waits: it may never come back.
     frame.flag(INJECTED);
+    watch::strike(ticket);
     wait(what.delay_ns);
     let What { instead, then, delay_after_ns, fail_index, .. } = what;
     Some(Strike { instead, then, delay_after_ns, fail_index })

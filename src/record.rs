@@ -272,7 +272,12 @@ impl Frame {
     /// Whether the vendor makes the call, which came from `caller`, inside another one. Where it is not recorded nobody
     /// knows for certain: then whether the vendor makes it.
     pub fn is_nested(&self, caller: usize) -> bool {
-        if self.place.is_null() { vendor::calls_from(caller) } else { self.head.is_nested() }
+        self.nesting().unwrap_or_else(|| vendor::calls_from(caller))
+    }
+
+    /// The same where it is recorded.
+    pub fn nesting(&self) -> Option<bool> {
+        (!self.place.is_null()).then(|| self.head.is_nested())
     }
 
     /// Shows a flag of the call, which began as [`long`](Self::long), in its record.

@@ -4,22 +4,31 @@
 //! for a fault of ours could, and is sent away. Nobody sits here while it touches memory of the caller's, takes a lock of
 //! somebody else's (the loader's, the allocator's) or calls anybody: so whoever waits does not wait long.
 //!
+//! If a handler for a fault of ours jumps out, or ends its thread, the desk stays taken: nobody knows what was half done.
+//! From then on everybody is sent away at once.
+//!
 //! The desk lies on a page that the kernel wipes in a fork child: it begins with nothing, and finds it free.
 
 use super::aclshim_error::{self, *};
 use super::state::State;
+use super::watch;
 use crate::boot::{Standing, standing};
 use crate::heap::Heap;
-use crate::{edge, identity, thread};
+use crate::record::stack;
+use crate::{edge, identity, process, thread};
 use aclshim_trace::clock::monotonic_ns;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The wiped page.
 #[repr(C)]
 pub struct Desk {
     /// The thread that sits here, by its number, or 0.
     owner: AtomicU32,
+    /// The thread that does not come back, as far as anybody knows, or 0: nobody waits for it.
+    lost: AtomicU32,
+    /// Where the stack of the owner ended when it sat down; 0 if nobody knows.
+    stack: AtomicUsize,
     state: AtomicPtr<State>,
     heap: AtomicPtr<Heap>,
     /// Calls that could not be noted.
@@ -30,7 +39,7 @@ pub struct Desk {
 
 const SIZE: usize = 4096;
 const _: () = assert!(size_of::<Desk>() <= SIZE);
-/// Whoever sits here longer than that does not come back: a fault of ours was handled by a jump.
+/// Whoever sits here longer than that does not come back, for all we know: a fault of ours was handled by a jump.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
 static DESK: AtomicPtr<Desk> = AtomicPtr::new(ptr::null_mut());
@@ -126,21 +135,46 @@ impl Desk {
     fn sit(&'static self) -> Result<Seat, aclshim_error> {
         let me = identity::thread_id();
         let take = || self.owner.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
-        let mut end = None;
+        let mut since = (0, 0);
         for round in 0u64.. {
-            match take() {
-                Ok(_) => break,
-                Err(owner) if owner == me => return Err(ACLSHIM_BUSY),
+            let Err(owner) = take() else { break };
+            if owner == me {
+                self.find_own();
+                return Err(ACLSHIM_BUSY);
+            }
+            if self.lost.load(Ordering::Relaxed) == owner {
+                return Err(ACLSHIM_BUSY);
+            }
+            if round < 64 {
                 // SAFETY: gives the processor to whoever we wait for.
-                Err(_) if round < 64 => _ = unsafe { libc::sched_yield() },
-                Err(_) if monotonic_ns() > *end.get_or_insert_with(|| monotonic_ns() + PATIENCE_NS) => {
-                    return Err(ACLSHIM_BUSY);
-                }
-                Err(_) => edge::pause(50_000),
+                unsafe { libc::sched_yield() };
+                continue;
+            }
+            let now = monotonic_ns();
+            if since.0 != owner {
+                since = (owner, now);
+            }
+            if now - since.1 > PATIENCE_NS || !process::is_alive(owner) {
+                self.lost.store(owner, Ordering::Relaxed);
+            } else {
+                edge::pause(50_000);
             }
         }
+        // Whoever was thought lost has come back after all, if anybody was: the process was stopped for a while.
+        self.lost.store(0, Ordering::Relaxed);
+        self.stack.store(stack(), Ordering::Relaxed);
         let heap = thread::current().heap.replace(self.heap.load(Ordering::Relaxed));
         Ok(Seat { desk: self, heap })
+    }
+
+    /// This thread finds that it sits here already. Mostly it does, and was interrupted; if its frame is gone, it never
+    /// comes back to it.
+    fn find_own(&self) {
+        let then = self.stack.load(Ordering::Relaxed);
+        if then != 0 && watch::is_gone(then, stack()) {
+            self.lost.store(self.owner.load(Ordering::Relaxed), Ordering::Relaxed);
+            thread::current().heap.set(ptr::null_mut());
+        }
     }
 
     /// The state, made for the first who sits here.
@@ -159,6 +193,7 @@ impl Desk {
 impl Drop for Seat {
     fn drop(&mut self) {
         thread::current().heap.set(self.heap);
+        self.desk.stack.store(0, Ordering::Relaxed);
         self.desk.owner.store(0, Ordering::Release);
     }
 }

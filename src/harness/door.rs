@@ -122,14 +122,15 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
 }
 
 /// The program ends: what is still expected of scopes that nobody has ended was not met.
-pub fn end_all() {
-    while let Ok(Some(ended)) = desk::with(|state| {
+pub fn end_all() -> Result<(), aclshim_error> {
+    while let Some(ended) = desk::with(|state| {
         let at = state.scopes.iter().position(Scope::has_expectations)?;
         let scope = state.scopes.remove(at);
         Some(Ended::never_ended(state, scope))
-    }) {
+    })? {
         ended.tell();
     }
+    Ok(())
 }
 
 pub unsafe extern "C" fn count(scope: aclshim_scope, selector: *const c_char) -> i64 {

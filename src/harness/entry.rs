@@ -318,6 +318,11 @@ impl Entry {
         self.findings.extend(new);
     }
 
+    /// Whether an injection has struck it.
+    pub fn is_struck(&self) -> bool {
+        self.flags & ACLSHIM_INJECTED as i32 != 0
+    }
+
     /// What else is to be said of it.
     pub fn set_flags(&mut self, is_refused: bool, is_struck: bool) {
         let flags = [(is_refused, ACLSHIM_WAS_REFUSED), (is_struck, ACLSHIM_INJECTED)];

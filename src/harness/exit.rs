@@ -1,6 +1,7 @@
 //! What failed expectations mean for the end of the process.
 
-use super::{desk, door};
+use super::aclshim_error::ACLSHIM_BUSY;
+use super::{desk, door, text};
 use crate::edge;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -33,10 +34,12 @@ pub fn fail(failures: u64) {
     }
 }
 
-/// From now on `status` is what the process exits with if an expectation was not met; whether that can be done.
+/// From now on `status` is what the process exits with if an expectation was not met; whether that can be done. Only
+/// within [`edge::undisturbed`].
 pub fn set(status: c_int) -> bool {
     STATUS.store(status, Ordering::Relaxed);
-    status == 0 || arm()
+    // Not in a handler, as above: our own end comes in time.
+    status == 0 || edge::may_be_in_a_handler() || arm()
 }
 
 fn arm() -> bool {
@@ -49,16 +52,27 @@ fn arm() -> bool {
     is_armed
 }
 
-/// The program ends.
+/// The program ends, and all that it has for its end is done: nobody ends a scope any more.
 pub fn at_end() {
-    if desk::desk().is_some() {
-        door::end_all();
+    if desk::desk().is_none() {
+        return;
+    }
+    if let Err(ACLSHIM_BUSY) = door::end_all() {
+        text::say(format_args!(
+            "a handler has jumped out of the harness, or its thread has ended there: what is expected of scopes that \
+             were open then could not be judged"
+        ));
+        fail(1);
+    }
+    if STATUS.load(Ordering::Relaxed) != 0 && failures() > 0 {
+        arm();
     }
 }
 
+/// One of libc's functions for the end, somewhere among the program's: scopes may still be open, for another one to end.
+/// What fails later comes here again.
 extern "C" fn at_exit(given: c_int, _: *mut c_void) {
     IS_ARMED.store(false, Ordering::Relaxed);
-    at_end();
     let status = STATUS.load(Ordering::Relaxed);
     if given == 0 && status != 0 && failures() > 0 {
         // SAFETY: libc takes a function off its list before it calls it, and goes on with the rest.

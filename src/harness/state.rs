@@ -190,7 +190,8 @@ impl State {
         self.open.retain(|open| *open != number);
     }
 
-    fn open_calls(&self) -> impl Iterator<Item = &Entry> {
+    /// Those under way.
+    pub fn open_calls(&self) -> impl Iterator<Item = &Entry> {
         self.open.iter().filter_map(|number| {
             let at = self.calls.binary_search_by_key(number, |entry| entry.number).ok()?;
             self.calls.get(at).map(|entry| &**entry)

@@ -8,7 +8,7 @@ use super::state::Reach;
 use crate::check::{Before, Judgement};
 use crate::record::{Answer, Frame, Words};
 use crate::target::{self, Reason};
-use crate::{arrays, identity, thread};
+use crate::{arrays, identity, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
 use aclshim_trace::clock::monotonic_ns;
@@ -27,11 +27,10 @@ pub struct Ticket {
     number: u64,
     begun: u64,
     ended: u64,
-    is_struck: bool,
 }
 
 impl Ticket {
-    const NONE: Self = Self { number: 0, begun: 0, ended: 0, is_struck: false };
+    const NONE: Self = Self { number: 0, begun: 0, ended: 0 };
 
     /// Whether a scope sees the call.
     pub fn is_some(self) -> bool {
@@ -44,12 +43,6 @@ impl Ticket {
         if self.is_some() {
             self.begun = monotonic_ns();
         }
-    }
-
-    /// Whether an injection strikes the call.
-    #[inline(always)]
-    pub fn strike(&mut self, is_struck: bool) {
-        self.is_struck = is_struck;
     }
 
     /// The vendor has returned.
@@ -103,7 +96,9 @@ fn begin_seen(function: Function, caller: usize, here: usize, words: &Words, fra
         let thread = thread_number();
         let scope = state.scopes.iter().rev().find(|scope| scope.reaches(thread))?;
         let id = scope.id;
-        if frame.is_nested(caller) {
+        // A call that found no room in its ring knows nothing of those around it, but the scope sees them.
+        let is_inside = || state.open_calls().any(|entry| entry.thread == thread && entry.here > here);
+        if frame.nesting().unwrap_or_else(|| vendor::calls_from(caller) && is_inside()) {
             return None;
         }
         state.leave(thread, |other| is_gone(other, here));
@@ -148,6 +143,16 @@ pub fn found(ticket: Ticket, judgement: &Judgement) {
     }
 }
 
+/// An injection strikes the call.
+pub fn strike(ticket: Ticket) {
+    if ticket.is_some() {
+        desk::note(|state| {
+            state.entry(ticket.number)?.set_flags(false, true);
+            Some(())
+        });
+    }
+}
+
 /// A call has got its answer.
 ///
 /// # Safety
@@ -176,7 +181,7 @@ unsafe fn end_seen(ticket: Ticket, answer: Answer, call: &Call, before: &Before)
         entry.fate = Fate::Done;
         entry.code = answer.code;
         entry.duration_ns = ticket.ended.saturating_sub(ticket.begun);
-        entry.set_flags(before.is_refusal(), ticket.is_struck);
+        entry.set_flags(before.is_refusal(), entry.is_struck());
         match &copied {
             Some(copied) if desk::has_room(64 * copied.dsts.len()) => entry.keep(copied),
             Some(_) => desk::miss(),

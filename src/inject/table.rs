@@ -5,6 +5,7 @@
 //! it, and nobody takes a slot that somebody looks through.
 
 use super::Refused;
+use crate::harness::watch::thread_number;
 use crate::naming::Here;
 use crate::thread;
 use aclshim_facts::injection::Injection;
@@ -82,8 +83,8 @@ struct Slot {
     /// How many look through it.
     readers: AtomicU32,
     scope: AtomicU64,
-    /// The thread that it is for, or 0.
-    thread: AtomicUsize,
+    /// The thread that it is for, by its number, or 0. (Where a thread's block lies, the next one's may lie.)
+    thread: AtomicU64,
     injection: UnsafeCell<MaybeUninit<Injection>>,
 }
 
@@ -177,34 +178,38 @@ pub fn has_any() -> bool {
     FOR_GOOD.count.load(Ordering::Relaxed) > 0 || pages().is_some_and(|pages| pages.slots.iter().any(is_set))
 }
 
-/// Visits what may strike a call of the calling thread.
+/// Visits what may strike a call of the calling thread. A handler may jump out, but hardly while a slot is looked through:
+/// that is over once its injection is copied.
 pub fn visit(mut each: impl FnMut(&Injection, &Tally)) {
     let Some(pages) = pages() else { return };
     for (injection, tally) in for_good().iter().zip(&pages.for_good) {
         each(injection, tally);
     }
-    let me = thread::current() as *const _ as usize;
+    // 0 if it has none: then none of these is its own.
+    let me = thread::current().number.get();
     for (slot, tally) in pages.slots.iter().zip(&pages.of_scopes) {
         if slot.state.load(Ordering::Acquire) != SET {
             continue;
         }
         slot.readers.fetch_add(1, Ordering::SeqCst);
-        let thread = slot.thread.load(Ordering::Relaxed);
-        if slot.state.load(Ordering::SeqCst) == SET && (thread == 0 || thread == me) {
-            // SAFETY: it is set, and while we are among its readers nobody writes to it. (Who takes it looks for readers
-            // after having said that it is taken, and we look for that after having said that we read.)
-            each(unsafe { (*slot.injection.get()).assume_init_ref() }, tally);
-        }
+        let is_set = slot.state.load(Ordering::SeqCst) == SET;
+        let is_meant = is_set && [0, me].contains(&slot.thread.load(Ordering::Relaxed));
+        // SAFETY: it is set, and while we are among its readers nobody writes to it. (Who takes it looks for readers
+        // after having said that it is taken, and we look for that after having said that we read.)
+        let injection = is_meant.then(|| unsafe { *(*slot.injection.get()).assume_init_ref() });
         // A handler that forked meanwhile has left its child, if this is it, without any.
         let _ = slot.readers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |readers| readers.checked_sub(1));
+        if let Some(injection) = &injection {
+            each(injection, tally);
+        }
     }
 }
 
-/// Sets injections for a scope: all of them, or none if there is no room.
+/// Sets injections for a scope: all of them, or none if there is no room. Signals are held back.
 pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>) -> Result<(), Refused> {
     let pages = make().ok_or(Refused::Memory)?;
     let thread = match reach {
-        Reach::ThisThread => thread::current() as *const _ as usize,
+        Reach::ThisThread => thread_number(),
         Reach::WholeProcess => 0,
     };
     let mut taken = 0u64;
