@@ -18,12 +18,15 @@
  * WHO MAY CALL. Every function may be called from any thread at any time, also from signal handlers,
  * constructors, destructors and exit handlers. A handler that has interrupted the harness itself on its
  * own thread (only one for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS or SIGABRT can) gets
- * ACLSHIM_BUSY. A scope of one thread is that thread's: others get ACLSHIM_THREAD. The child of a fork
+ * ACLSHIM_BUSY; and if it then leaves by a jump, so does everybody else, the first after five seconds of waiting.
+ * A scope of one thread is that thread's: others get ACLSHIM_THREAD. The child of a fork
  * begins without scopes, names, failures and the injections of its parent's scopes. errno is kept.
  *
  * WHAT IS RETURNED. 0 or a number, or an enum aclshim_error, all of which are negative. An expectation or an
- * injection that makes no sense (a name mistyped, more at least than at most) is also an expectation that is not met: the
- * end of the scope counts it.
+ * injection that is refused, because it makes no sense (a name mistyped, more at least than at most), finds no memory or
+ * is not allowed, is also an expectation that is not met: the end of the scope counts it. Only what is said of a scope
+ * that is not there, or is another thread's, or when nobody can listen (ACLSHIM_NO_SCOPE, ACLSHIM_THREAD, ACLSHIM_BUSY),
+ * is known to whoever looks at the answer alone.
  *
  * WHAT IS KEPT. Texts are copied: the caller's need not outlive the call. The names of scopes and marks are cut
  * after 256 bytes. Wherever a selector or the name of a scope is missing (NULL), it is as if it were empty.
@@ -69,7 +72,8 @@ enum aclshim_error {
    */
   ACLSHIM_NONSENSE = -4,
   /*
-   Called from a signal handler that has interrupted the harness itself.
+   Called from a signal handler that has interrupted the harness itself, or after five seconds in which another
+   thread did not come out of it: such a handler has left it by a jump.
    */
   ACLSHIM_BUSY = -5,
   /*
@@ -77,7 +81,7 @@ enum aclshim_error {
    */
   ACLSHIM_REFUSED = -7,
   /*
-   There is no memory left for it.
+   There is no memory left for it, or no room.
    */
   ACLSHIM_MEMORY = -8,
   /*
@@ -495,8 +499,9 @@ static inline int aclshim_active(void)
 
 /*
  * Begins a scope: from here to its end the calls of this thread, or of all threads, are kept in memory, to be counted,
- * looked at and compared with what is expected. Each is also judged by all rules before it is forwarded. Scopes may be
- * nested; a call is seen by all that it lies in. A call is in a scope if it begins in it.
+ * looked at and compared with what is expected. Each is also judged by all rules: the arrays of a batch before it is
+ * forwarded, everything else whenever somebody asks, with all that is known of product and release by then. Scopes may
+ * be nested; a call is seen by all that it lies in. A call is in a scope if it begins in it.
  *
  *   name   for messages and reports
  *   reach  an enum aclshim_reach
@@ -511,7 +516,8 @@ static inline aclshim_scope aclshim_scope_begin(const char *name, int reach)
 /*
  * Ends a scope and judges what was expected of it. What was not met is printed on standard error, with what happened
  * call by call. A scope of one thread is ended by that thread, one of the whole process by any. Scopes that one thread has
- * begun are ended in the reverse order. What is expected of a scope that nobody has ended when the process exits was not met.
+ * begun are ended in the reverse order. What is expected of a scope that nobody has ended was not met: of one thread's when
+ * that thread is gone and a scope is begun, ended or asked, of all others when the process exits.
  *
  * Returns how many expectations were not met, or ACLSHIM_NO_SCOPE, ACLSHIM_THREAD, ACLSHIM_ORDER or ACLSHIM_BUSY:
  * then nothing has ended.
@@ -548,7 +554,8 @@ static inline int64_t aclshim_bytes(aclshim_scope scope, const char *selector)
  *   calls     filled from the first on; may be NULL if room is 0
  *   room      for so many
  *
- * Returns how many were filled; ACLSHIM_ROOM if there are more (room of them were filled); or an error as aclshim_count.
+ * Returns how many were filled; ACLSHIM_ROOM if there are more (room of them were filled); ACLSHIM_MEMORY; or an error as
+ * aclshim_count.
  */
 static inline int64_t aclshim_calls(aclshim_scope scope, const char *selector, struct aclshim_call *calls, size_t room)
 {
@@ -563,8 +570,8 @@ static inline int64_t aclshim_calls(aclshim_scope scope, const char *selector, s
  *   items  filled from the first on; may be NULL if room is 0
  *   room   for so many
  *
- * Returns how many were filled; ACLSHIM_ROOM if there are more; ACLSHIM_INVALID if there is no such call; or an error
- * as aclshim_count.
+ * Returns how many were filled; ACLSHIM_ROOM if there are more; ACLSHIM_INVALID if there is no such call;
+ * ACLSHIM_MEMORY; or an error as aclshim_count.
  */
 static inline int64_t aclshim_items(aclshim_scope scope, uint64_t order, struct aclshim_item *items, size_t room)
 {
@@ -572,14 +579,14 @@ static inline int64_t aclshim_items(aclshim_scope scope, uint64_t order, struct 
 }
 
 /*
- * What is wrong with the calls of a scope, in the order in which it was found.
+ * What is wrong with the calls of a scope, call by call.
  *
  *   rule      the id of a rule (docs/rules.md); NULL for all
  *   findings  filled from the first on; may be NULL if room is 0
  *   room      for so many
  *
- * Returns how many were filled; ACLSHIM_ROOM if there are more; ACLSHIM_NONSENSE if there is no such rule; or an error
- * as aclshim_count. The messages in them are valid until the scope ends.
+ * Returns how many were filled; ACLSHIM_ROOM if there are more; ACLSHIM_NONSENSE if there is no such rule;
+ * ACLSHIM_MEMORY; or an error as aclshim_count. The messages in them are valid until the scope ends.
  */
 static inline int64_t aclshim_findings(aclshim_scope scope, const char *rule, struct aclshim_finding *findings,
                                        size_t room)
@@ -598,7 +605,7 @@ static inline int64_t aclshim_findings(aclshim_scope scope, const char *rule, st
  *   at_most   both included; UINT64_MAX is no limit
  *
  * Returns 0, or ACLSHIM_INVALID (at_least is more than at_most), ACLSHIM_NO_SCOPE, ACLSHIM_THREAD, ACLSHIM_NONSENSE,
- * ACLSHIM_MEMORY or ACLSHIM_BUSY: then nothing is expected.
+ * ACLSHIM_MEMORY or ACLSHIM_BUSY. What was refused with INVALID, NONSENSE or MEMORY is not met when the scope ends.
  */
 static inline int64_t aclshim_expect_calls(aclshim_scope scope, const char *selector, uint64_t at_least,
                                            uint64_t at_most)
@@ -655,7 +662,9 @@ static inline int64_t aclshim_expect_clean(aclshim_scope scope, int severity)
 
 /*
  * Expects the calls to be those that a file holds, one after the other, where addresses are buffers with offsets and
- * streams are known by the order of their appearance. With ACLSHIM_GOLDEN=update the file is written instead.
+ * streams are known by the order of their appearance. With ACLSHIM_GOLDEN=update the file is written instead, unless it
+ * holds them already: lines that begin with # are its author's. A file that cannot be read or written is one that is not
+ * met.
  *
  *   path  of the file; a relative one is taken from the working directory at this moment
  *
@@ -676,7 +685,8 @@ static inline int64_t aclshim_expect_golden(aclshim_scope scope, const char *pat
  *               delay=5ms, delay_after=5ms, fail_index=2.
  *
  * Returns how many were set, or ACLSHIM_INVALID (NULL), ACLSHIM_NO_SCOPE, ACLSHIM_THREAD, ACLSHIM_NONSENSE,
- * ACLSHIM_REFUSED, ACLSHIM_MEMORY or ACLSHIM_BUSY: then none was.
+ * ACLSHIM_REFUSED, ACLSHIM_MEMORY or ACLSHIM_BUSY: then none was, and (but for NO_SCOPE, THREAD and BUSY) that is an
+ * expectation that is not met.
  */
 static inline int64_t aclshim_inject(aclshim_scope scope, const char *injections)
 {
@@ -696,7 +706,7 @@ static inline int64_t aclshim_injected(aclshim_scope scope)
  *
  *   text  what it says
  *
- * Returns 0, or ACLSHIM_INVALID (NULL) or ACLSHIM_BUSY.
+ * Returns 0, or ACLSHIM_INVALID (NULL). Where the record has no room for it, it is counted there, as lost.
  */
 static inline int64_t aclshim_mark(const char *text)
 {
@@ -710,7 +720,8 @@ static inline int64_t aclshim_mark(const char *text)
  *   name    1 to 127 bytes without blanks and ; , * (and not "default", "none" or 0x...); NULL takes the name back, as
  *           one should before the stream is destroyed
  *
- * Returns 0, or ACLSHIM_INVALID, ACLSHIM_MEMORY or ACLSHIM_BUSY.
+ * Returns 0, or ACLSHIM_INVALID, ACLSHIM_MEMORY or ACLSHIM_BUSY. It holds in this process then, also if the record has no
+ * room for it.
  */
 static inline int64_t aclshim_name_stream(const void *stream, const char *name)
 {
@@ -724,7 +735,7 @@ static inline int64_t aclshim_name_stream(const void *stream, const char *name)
  *   size   its bytes, more than 0
  *   name   as that of a stream; NULL takes the names in it back, as one should before the memory is freed
  *
- * Returns 0, or ACLSHIM_INVALID, ACLSHIM_MEMORY or ACLSHIM_BUSY.
+ * Returns as aclshim_name_stream.
  */
 static inline int64_t aclshim_name_buffer(const void *begin, size_t size, const char *name)
 {

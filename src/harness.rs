@@ -7,7 +7,7 @@
 //! - [`desk`] holds everything else, behind one lock, in a heap of its own, with signals held back;
 //! - [`watch`] is what a call meets on the long way while a scope is open;
 //! - [`state`] knows the open scopes and the [`entry`] of each call that one of them sees;
-//! - [`expect`] judges, [`tell`] makes the words, [`results`] the lines for machines.
+//! - [`end`] ends them, [`expect`] judges, [`tell`] makes the words, [`results`] the lines for machines.
 #![allow(non_camel_case_types, dead_code)] // as C spells them; C uses them all
 
 use core::ffi::{c_char, c_int, c_void};
@@ -15,9 +15,11 @@ use door::demands;
 
 mod desk;
 mod door;
+mod end;
 mod entry;
 pub mod exit;
 mod expect;
+mod file;
 mod golden;
 pub mod inject;
 mod names;
@@ -32,6 +34,7 @@ pub type aclshim_scope = i64;
 
 /// What a function returns that could not do what it was asked for. All are negative.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub enum aclshim_error {
     /// An argument is NULL that must not be, or out of range.
     ACLSHIM_INVALID = -1,
@@ -41,11 +44,12 @@ pub enum aclshim_error {
     ACLSHIM_ROOM = -3,
     /// A text cannot be read: a selector, an injection, the name of a rule. Standard error says what is wrong with it.
     ACLSHIM_NONSENSE = -4,
-    /// Called from a signal handler that has interrupted the harness itself.
+    /// Called from a signal handler that has interrupted the harness itself, or after five seconds in which another
+    /// thread did not come out of it: such a handler has left it by a jump.
     ACLSHIM_BUSY = -5,
     /// Injection under the production preset.
     ACLSHIM_REFUSED = -7,
-    /// There is no memory left for it.
+    /// There is no memory left for it, or no room.
     ACLSHIM_MEMORY = -8,
     /// Another scope that was begun inside this one is still open.
     ACLSHIM_ORDER = -9,

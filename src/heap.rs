@@ -8,7 +8,8 @@
 //! is whole at every instant: each change becomes visible with one store.
 //!
 //! The harness has another one, used by whoever sits at its desk ([`crate::harness`]): in a signal handler, or for a
-//! thread that another one with the allocator's lock waits for, the host's would hang. A fork child gets a new one.
+//! thread that another one with the allocator's lock waits for, the host's would hang. A fork child gets a new one; what
+//! its parent's holds stays as it is, for whoever still has it in hand.
 
 use crate::thread;
 use core::alloc::{GlobalAlloc, Layout};
@@ -16,9 +17,14 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering, fence};
 use std::alloc::System;
 
-const CLASSES: usize = 20;
+const CLASSES: usize = 26;
 const SMALLEST: usize = 16;
-const LARGEST: usize = SMALLEST << (CLASSES - 1);
+/// The largest block of the drain's that is used again: its address space is small.
+const LARGEST: usize = 8 << 20;
+/// The same of the harness's, whose heap lives as long as the process.
+const LARGEST_OF_HARNESS: usize = SMALLEST << (CLASSES - 1);
+/// A page, or a part of one.
+const PAGE: usize = 4096;
 /// Address space for all of the drain's; what is not touched costs nothing.
 const RESERVED: usize = 32 << 20;
 /// Address space for all of the harness's, and the least of it that will do where that is limited.
@@ -37,6 +43,8 @@ pub struct Heap {
     whose: Whose,
     /// Bytes in the lists.
     listed: usize,
+    /// The one of the parent process, whose blocks may still be in hand here.
+    before: *mut Heap,
 }
 
 /// Who uses a heap: what to do when it is used up.
@@ -57,7 +65,7 @@ impl Heap {
         if !known.is_null() {
             return Some(known);
         }
-        let heap = Self::make(RESERVED, Whose::Drain)?;
+        let heap = Self::make(RESERVED, Whose::Drain, ptr::null_mut())?;
         HEAP.store(heap, Ordering::Release);
         Some(heap)
     }
@@ -66,7 +74,8 @@ impl Heap {
     pub fn for_harness() -> Option<*mut Heap> {
         let [most, least] = RESERVED_FOR_HARNESS;
         let sizes = core::iter::successors(Some(most), |size| Some(size / 4)).take_while(|&size| size >= least);
-        let heap = { sizes }.find_map(|size| Self::make(size, Whose::Harness))?;
+        let before = HARNESS.load(Ordering::Acquire);
+        let heap = { sizes }.find_map(|size| Self::make(size, Whose::Harness, before))?;
         HARNESS.store(heap, Ordering::Release);
         Some(heap)
     }
@@ -76,7 +85,17 @@ impl Heap {
         self.end - self.next + self.listed
     }
 
-    fn make(reserved: usize, whose: Whose) -> Option<*mut Heap> {
+    /// Whether a block of so many bytes can be had.
+    pub fn has_block(&self, bytes: usize) -> bool {
+        let size = match Layout::from_size_align(bytes, SMALLEST).ok().and_then(|layout| self.class(&layout)) {
+            Some(class) if self.free[class..].iter().any(|list| !list.is_null()) => return true,
+            Some(class) => SMALLEST << class,
+            None => bytes,
+        };
+        self.next.next_multiple_of(size.clamp(SMALLEST, PAGE)).checked_add(size).is_some_and(|after| after <= self.end)
+    }
+
+    fn make(reserved: usize, whose: Whose, before: *mut Heap) -> Option<*mut Heap> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping, checked.
@@ -88,22 +107,23 @@ impl Heap {
             let heap = at.cast::<Heap>();
             let begin = at as usize + size_of::<Heap>().next_multiple_of(SMALLEST);
             let end = at as usize + reserved;
-            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, end, whose, listed: 0 });
+            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, end, whose, listed: 0, before });
             Some(heap)
         }
     }
 
     /// The list for a layout; `None` if it is too large for any.
-    fn class(layout: &Layout) -> Option<usize> {
+    fn class(&self, layout: &Layout) -> Option<usize> {
         let size = layout.size().max(layout.align()).max(SMALLEST).next_power_of_two();
-        if layout.align() > 4096 {
+        if layout.align() > PAGE {
             return None;
         }
-        (size <= LARGEST).then(|| (size / SMALLEST).trailing_zeros() as usize)
+        let largest = if self.whose == Whose::Drain { LARGEST } else { LARGEST_OF_HARNESS };
+        (size <= largest).then(|| (size / SMALLEST).trailing_zeros() as usize)
     }
 
     fn take(&mut self, layout: &Layout) -> *mut u8 {
-        let size = match Self::class(layout) {
+        let size = match self.class(layout) {
             Some(class) => {
                 let first = self.free[class];
                 if !first.is_null() {
@@ -117,36 +137,86 @@ impl Heap {
             None => layout.size(),
         };
         // As its class is large, so that whoever gets it next may ask for any alignment of that class.
-        let at = self.next.next_multiple_of(layout.align().max(size.min(4096)).max(SMALLEST));
+        let at = self.next.next_multiple_of(layout.align().max(size.min(PAGE)).max(SMALLEST));
         match at.checked_add(size).filter(|&after| after <= self.end) {
             Some(after) => {
                 self.next = after;
                 at as *mut u8
             }
+            // Not a reason to give up while a larger block is free.
+            None => match self.class(layout).and_then(|class| self.split(class)) {
+                Some(block) => block,
+                None => self.without(layout),
+            },
+        }
+    }
+
+    /// A block of a class, cut off from a larger one that is free.
+    fn split(&mut self, class: usize) -> Option<*mut u8> {
+        let larger = (class + 1..CLASSES).find(|larger| !self.free[*larger].is_null())?;
+        let block = self.free[larger];
+        // SAFETY: a free block of ours.
+        self.free[larger] = unsafe { (*block).next };
+        self.listed = self.listed.saturating_sub(SMALLEST << larger);
+        let block = block.cast::<u8>();
+        for half in class..larger {
+            // SAFETY: within the block: its parts behind the first are as large as all before them.
+            self.list(unsafe { block.add(SMALLEST << half) }, half);
+        }
+        Some(block)
+    }
+
+    /// There is no memory left.
+    fn without(&self, layout: &Layout) -> *mut u8 {
+        match self.whose {
             // Without memory Rust would end the process.
-            None if self.whose == Whose::Drain => crate::drain::give_up("it needs too much memory"),
+            Whose::Drain => crate::drain::give_up("it needs too much memory"),
             // SAFETY: the caller's promise, passed on unchanged. The harness looks how much is left before it takes
             // much: this is for what it did not think of.
-            None => unsafe { System.alloc(*layout) },
+            Whose::Harness => unsafe { System.alloc(*layout) },
         }
     }
 
     fn give(&mut self, block: *mut u8, layout: &Layout) {
-        // One that fits no list stays where it is: there are few, and the thread ends.
-        if let Some(class) = Self::class(layout) {
-            let free = block.cast::<Free>();
-            // SAFETY: a block of ours that nobody uses, and that is large enough.
-            unsafe { free.write(Free { next: self.free[class] }) };
-            fence(Ordering::Release); // a fork must not see the list without the link
-            self.free[class] = free;
-            self.listed += SMALLEST << class;
+        // One that fits no list stays where it is: there are few, and the drain's thread ends.
+        if let Some(class) = self.class(layout) {
+            self.list(block, class);
+            if SMALLEST << class > LARGEST {
+                // Its place is kept, not the memory. It begins with a page, on which the link is.
+                // SAFETY: pages of a free block of ours.
+                unsafe { libc::madvise(block.add(PAGE).cast(), (SMALLEST << class) - PAGE, libc::MADV_DONTNEED) };
+            }
         }
+    }
+
+    /// Puts a block that nobody uses on its list.
+    fn list(&mut self, block: *mut u8, class: usize) {
+        let free = block.cast::<Free>();
+        // SAFETY: a block of ours that nobody uses, and that is large enough.
+        unsafe { free.write(Free { next: self.free[class] }) };
+        fence(Ordering::Release); // a fork must not see the list without the link
+        self.free[class] = free;
+        self.listed += SMALLEST << class;
     }
 
     fn holds(&self, block: *mut u8) -> bool {
         let begin = ptr::from_ref(self) as usize;
         (begin..self.end).contains(&(block as usize))
     }
+}
+
+/// The heap that a block lies in, if it is one of ours.
+fn heap_of(block: *mut u8) -> Option<*mut Heap> {
+    let is_in = |heap: *mut Heap| {
+        // SAFETY: NULL, or a heap that is never unmapped.
+        unsafe { heap.as_ref() }.is_some_and(|heap| heap.holds(block))
+    };
+    let drain = HEAP.load(Ordering::Acquire);
+    // SAFETY: as above.
+    let before = |heap: &*mut Heap| unsafe { heap.as_ref() }.map(|heap| heap.before);
+    core::iter::once(drain)
+        .chain(core::iter::successors(Some(HARNESS.load(Ordering::Acquire)), before))
+        .find(|heap| is_in(*heap))
 }
 
 struct Ours;
@@ -169,15 +239,13 @@ unsafe impl GlobalAlloc for Ours {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let mine = thread::current().heap.get();
-        // SAFETY: NULL, or a heap that is never unmapped; else the caller's promise, passed on unchanged.
-        unsafe {
-            let heaps = [&HEAP, &HARNESS].map(|heap| heap.load(Ordering::Acquire));
-            match heaps.into_iter().find(|heap| heap.as_ref().is_some_and(|heap| heap.holds(block))) {
-                // Another thread must not touch the lists; nobody misses the block.
-                Some(heap) if heap == mine => (*heap).give(block, &layout),
-                Some(_) => {}
-                None => System.dealloc(block, layout),
-            }
+        match heap_of(block) {
+            // SAFETY: this thread's heap.
+            Some(heap) if heap == mine => unsafe { (*heap).give(block, &layout) },
+            // Another thread must not touch the lists; nobody misses the block.
+            Some(_) => {}
+            // SAFETY: the caller's promise, passed on unchanged.
+            None => unsafe { System.dealloc(block, layout) },
         }
     }
 }

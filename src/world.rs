@@ -66,6 +66,12 @@ fn set_form(form: u32) {
     }
 }
 
+/// A value that is another one whenever more is known of product, form or release.
+pub fn key() -> [usize; 3] {
+    let [form, cann] = [&FORM, &CANN].map(|of| of.load(Ordering::Relaxed) as usize);
+    [PRODUCT.load(Ordering::Relaxed), form, cann]
+}
+
 /// The world of a call: product, form and release, and of its stream whether it is the default one.
 pub fn of(call: &Call) -> World<'static> {
     let cann = CANN.load(Ordering::Relaxed);

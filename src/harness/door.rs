@@ -4,17 +4,16 @@
 //! a jump leaves nothing taken.
 
 use super::aclshim_error::{self, *};
-use super::expect::Failure;
+use super::end::{self, Ended};
 use super::state::{Reach, Scope, State};
 use super::text::{self, Given};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
-use super::{desk, exit, expect, results};
+use super::{desk, expect};
 use crate::boot::{Standing, standing};
 use crate::names::NAMES;
 use crate::record::stack;
-use crate::settings::settings;
-use crate::tell::{tell_scope_begin, tell_scope_end};
-use crate::{edge, log};
+use crate::tell::tell_scope_begin;
+use crate::{edge, thread};
 use core::ffi::{c_char, c_int};
 use core::ptr;
 
@@ -22,8 +21,8 @@ pub mod demands;
 
 type Answer = Result<i64, aclshim_error>;
 
-/// What C gets: 0 as without us, and nothing is even looked at, where we stay out of the way. Not in the caller's frame, which is to be small:
-/// where it lies tells which calls were left.
+/// What C gets: 0 as without us, and nothing is even looked at, where we stay out of the way. Not in the caller's frame,
+/// which is to be small: where it lies tells which calls were left.
 #[inline(never)]
 fn answer(work: impl FnOnce() -> Answer) -> i64 {
     if edge::kept(standing) != Some(Standing::Active) {
@@ -37,13 +36,28 @@ fn at_desk<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Resu
     desk::with(work)?
 }
 
+/// The same after the scopes of threads that are gone have ended.
+fn after_the_gone<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
+    let (gone, answer) = desk::with(|state| (end::retire(state), work(state)))?;
+    end::tell_all(gone);
+    answer
+}
+
+/// Room for so many to be handed out. Only at the desk.
+fn room_for<T>(count: usize) -> Result<Vec<T>, aclshim_error> {
+    // SAFETY: NULL, or the heap that is ours at the desk.
+    let heap = unsafe { thread::current().heap.get().as_ref() };
+    let has_block = heap.is_some_and(|heap| heap.has_block(count.saturating_mul(size_of::<T>())));
+    if has_block && desk::has_room(0) { Ok(Vec::with_capacity(count)) } else { Err(ACLSHIM_MEMORY) }
+}
+
 /// Looks at a scope as it is now; `here` is where the caller's stack ends.
 fn look<T>(
     scope: aclshim_scope,
     here: usize,
     work: impl FnOnce(&State, &Scope) -> Result<T, aclshim_error>,
 ) -> Result<T, aclshim_error> {
-    at_desk(|state| {
+    after_the_gone(|state| {
         let first = state.scope(scope)?.first;
         state.look_around(here);
         state.judge(first);
@@ -88,7 +102,8 @@ pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclsh
         };
         // SAFETY: the caller's promise.
         let name = unsafe { Given::new(name) };
-        let (id, parent) = at_desk(|state| state.begin(&name.lossy(), reach).map(|scope| (scope.id, scope.parent)))?;
+        let (id, parent) =
+            after_the_gone(|state| state.begin(&name.lossy(), reach).map(|scope| (scope.id, scope.parent)))?;
         let _ = tell_scope_begin(id as u32, parent as u32, name.cut(text::MOST));
         Ok(id)
     })
@@ -97,49 +112,23 @@ pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclsh
 pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
     let here = stack();
     answer(|| {
-        let ended = at_desk(|state| {
+        let ended = after_the_gone(|state| {
             let scope = state.end(scope)?;
-            crate::inject::remove(scope.id as u64);
             state.look_around(here);
-            state.judge(scope.first);
-            let failures = expect::judge(state, &scope);
-            let line = results::are_wanted().then(|| results::line(state, &scope, &failures));
-            state.settle();
-            Ok((scope, failures, line))
+            Ok(Ended::judged(state, scope))
         })?;
-        let count = tell_end(ended);
-        Ok(count as i64)
+        Ok(ended.tell() as i64)
     })
-}
-
-/// Tells everybody of a scope that has ended; how many expectations were not met.
-fn tell_end(ended: (Scope, Vec<Failure>, Option<String>)) -> u64 {
-    let (scope, failures, line) = &ended;
-    let count = failures.len() as u64;
-    let is_written = edge::undisturbed(|| {
-        failures.iter().for_each(|failure| log::to_stderr(failure.text.as_bytes()));
-        exit::fail(count);
-        line.as_ref().is_none_or(|line| log::append(settings().results.as_c_str(), line.as_bytes()))
-    });
-    if is_written == Some(false) {
-        text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
-    }
-    let _ = tell_scope_end(scope.id as u32, count);
-    desk::forget(ended);
-    count
 }
 
 /// The program ends: what is still expected of scopes that nobody has ended was not met.
 pub fn end_all() -> Result<(), aclshim_error> {
     while let Some(ended) = desk::with(|state| {
-        let at = state.scopes.iter().position(|scope| !scope.expectations.is_empty())?;
+        let at = state.scopes.iter().position(Scope::has_expectations)?;
         let scope = state.scopes.remove(at);
-        let failures = vec![expect::never_ended(&scope)];
-        let line = results::are_wanted().then(|| results::line(state, &scope, &failures));
-        state.settle();
-        Some((scope, failures, line))
+        Some(Ended::never_ended(state, scope))
     })? {
-        tell_end(ended);
+        ended.tell();
     }
     Ok(())
 }
@@ -179,7 +168,9 @@ pub unsafe extern "C" fn calls(
         let which = unsafe { Given::new(selector) }.selector()?;
         let made: Vec<_> = look(scope, here, |state, scope| {
             let meant = state.meant(scope, &which).take(room.saturating_add(1));
-            Ok(meant.map(|(order, entry)| entry.shown(order)).collect())
+            let mut made = room_for(meant.clone().count())?;
+            made.extend(meant.map(|(order, entry)| entry.shown(order)));
+            Ok(made)
         })?;
         // SAFETY: the caller's promise.
         unsafe { hand_out(made, calls, size, room) }
@@ -199,7 +190,9 @@ pub unsafe extern "C" fn items(
         let made = look(scope, here, |state, scope| {
             let nth = usize::try_from(order).map_err(|_| ACLSHIM_INVALID)?;
             let entry = state.seen(scope).nth(nth).ok_or(ACLSHIM_INVALID)?;
-            Ok(entry.items().to_vec())
+            let mut made = room_for(entry.items().len())?;
+            made.extend_from_slice(entry.items());
+            Ok(made)
         })?;
         // SAFETY: the caller's promise.
         unsafe { hand_out(made, items, size, room) }
@@ -220,14 +213,14 @@ pub unsafe extern "C" fn findings(
         let rule = unsafe { Given::new(rule) }.rule()?;
         let made: Vec<_> = look(scope, here, |state, scope| {
             let is_meant = |other: u8| rule.is_none_or(|rule| rule.number == other);
-            let meant = expect::findings(state, scope).filter(|(_, found)| is_meant(found.rule.number));
-            let function = |order| state.seen(scope).nth(order as usize).map(|entry| entry.function);
-            let shown = meant.take(room.saturating_add(1)).filter_map(|(order, found)| {
-                let function = function(order)?;
-                let argument = function.row().arguments.get(usize::from(found.argument));
-                Some(aclshim_finding {
+            let meant = expect::findings(state, scope).filter(|(_, _, found)| is_meant(found.rule.number));
+            let meant = meant.take(room.saturating_add(1));
+            let mut made = room_for(meant.clone().count())?;
+            made.extend(meant.map(|(order, entry, found)| {
+                let argument = entry.function.row().arguments.get(usize::from(found.argument));
+                aclshim_finding {
                     rule: state.text(found.rule.id),
-                    function: NAMES[function as usize].as_ptr(),
+                    function: NAMES[entry.function as usize].as_ptr(),
                     argument: state.text(argument.map_or("", |argument| argument.name)),
                     message: found.message.as_ptr(),
                     fix: state.text(found.rule.fix),
@@ -236,9 +229,9 @@ pub unsafe extern "C" fn findings(
                     index: found.index.map_or(-1, |index| index as i64),
                     values: found.values,
                     call: order,
-                })
-            });
-            Ok(shown.collect())
+                }
+            }));
+            Ok(made)
         })?;
         // SAFETY: the caller's promise.
         unsafe { hand_out(made, findings, size, room) }

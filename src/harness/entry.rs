@@ -54,8 +54,8 @@ pub struct Entry {
     pub duration_ns: u64,
     batch: Option<Box<Contents>>,
     pub findings: Vec<Found>,
-    /// Whether it was judged with all that will ever be known.
-    is_judged: bool,
+    /// What was known when it was judged, by its number; 0 if it never was.
+    judged: u32,
 }
 
 /// What the arrays of a batch held.
@@ -96,7 +96,7 @@ impl Entry {
             duration_ns: 0,
             batch: None,
             findings: Vec::new(),
-            is_judged: false,
+            judged: 0,
         }
     }
 
@@ -301,15 +301,14 @@ impl Entry {
         }
     }
 
-    /// Judges it if that is still to be done: of all calls but batches, by their arguments alone, as a reader of its
-    /// record would. What is known of the product may have come after it.
-    pub fn judge(&mut self) {
-        let subject = self.subject();
-        if self.is_judged || matches!(subject.call.form, Form::Batch(_)) {
+    /// Judges it by its arguments alone, as a reader of its record would, if that was not done with what is known now:
+    /// `known` is the number of that, more than 0. What is known of the product may have come after the call. (The arrays
+    /// of a batch have been looked at, when they could be read.)
+    pub fn judge(&mut self, known: u32) {
+        if core::mem::replace(&mut self.judged, known) == known {
             return;
         }
-        let world = &subject.world;
-        self.is_judged = world.product.is_some() && world.form.is_some() && world.cann.is_some();
+        let subject = self.subject();
         let mut new = Vec::new();
         judge_each(&subject, &mut |rule, finding| {
             if !self.is_found(rule) && !check::is_off(rule, finding.severity) {

@@ -2,9 +2,10 @@
 
 use super::entry::{Entry, Found};
 use super::state::{Scope, State};
-use super::{golden, tell};
+use super::{aclshim_error, tell};
 use aclshim_facts::rule::{Rule, Severity};
 use aclshim_facts::selector::Selector;
+use std::ffi::CString;
 use std::fmt::Write;
 
 /// An expectation.
@@ -19,10 +20,10 @@ pub enum Expectation {
     Finding { rule: &'static Rule, count: u64 },
     /// No finding of at least this severity but those that are expected.
     Clean { severity: Severity },
-    /// The calls are those of a file.
-    Golden { path: String },
-    /// What was said to this function makes no sense, and is never met.
-    Nonsense { function: &'static str },
+    /// The calls are those of a file: judged by [`super::golden`], where there is time for files.
+    Golden { path: CString },
+    /// What was said to this function was refused, and is never met.
+    Refused { function: &'static str, error: aclshim_error },
 }
 
 /// Which calls, and as it was written.
@@ -62,8 +63,13 @@ impl Bounds {
 /// Judges all that is expected of a scope.
 pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
     let mut failures: Vec<_> = scope.expectations.iter().filter_map(|expected| expected.judge(state, scope)).collect();
+    if scope.not_held > 0 {
+        let more = tell::number(scope.not_held, "expectation");
+        let text = format!("{}there was no memory for {more}\n", tell::title(&scope.name));
+        failures.push(Failure { kind: "refused", text });
+    }
     let unseen = scope.unseen();
-    if unseen > 0 && !scope.expectations.is_empty() {
+    if unseen > 0 && scope.has_expectations() {
         let calls = tell::number(unseen, "call");
         let text = format!("{}{calls} could not be seen, so nothing here is certain\n", tell::title(&scope.name));
         failures.push(Failure { kind: "unseen", text });
@@ -73,14 +79,15 @@ pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
 
 /// What is to be said of a scope that nobody has ended.
 pub fn never_ended(scope: &Scope) -> Failure {
-    let expected = tell::number(scope.expectations.len() as u64, "expectation");
+    let expected = tell::number(scope.expectations.len() as u64 + scope.not_held, "expectation");
     let text = format!("{}never ended, so {expected} could not be judged\n", tell::title(&scope.name));
     Failure { kind: "unended", text }
 }
 
-/// The findings of a scope, each with the place of its call.
-pub fn findings<'a>(state: &'a State, scope: &Scope) -> impl Iterator<Item = (u64, &'a Found)> + Clone {
-    (0..).zip(state.seen(scope)).flat_map(|(order, entry)| entry.findings.iter().map(move |found| (order, found)))
+/// The findings of a scope, each with its call and the place of that.
+pub fn findings<'a>(state: &'a State, scope: &Scope) -> impl Iterator<Item = (u64, &'a Entry, &'a Found)> + Clone {
+    let of = |(order, entry): (u64, &'a Entry)| entry.findings.iter().map(move |found| (order, entry, found));
+    (0..).zip(state.seen(scope)).flat_map(of)
 }
 
 /// How many findings of a rule are expected, if anything is said of it.
@@ -99,9 +106,14 @@ impl Expectation {
             Self::Order { stream, each } => ("order", order(state, scope, *stream, each)?),
             Self::Finding { rule, count } => ("finding", finding(state, scope, rule, *count)?),
             Self::Clean { severity } => ("clean", clean(state, scope, *severity)?),
-            Self::Golden { path } => ("golden", golden::judge(state, scope, path)?),
-            Self::Nonsense { function } => {
-                ("nonsense", format!("what was said to {function} makes no sense, and nobody has judged it\n"))
+            Self::Golden { .. } => return None,
+            Self::Refused { function, error } => {
+                let (kind, why) = match error {
+                    aclshim_error::ACLSHIM_MEMORY => ("refused", "found no room"),
+                    aclshim_error::ACLSHIM_REFUSED => ("refused", "is refused, because ACLSHIM_PRESET=production"),
+                    _ => ("nonsense", "makes no sense"),
+                };
+                (kind, format!("what was said to {function} {why}, and nobody has judged it\n"))
             }
         };
         Some(Failure { kind, text: format!("{}{text}", tell::title(&scope.name)) })
@@ -173,13 +185,13 @@ fn order(state: &State, scope: &Scope, stream: u64, each: &[Meant]) -> Option<St
 }
 
 fn finding(state: &State, scope: &Scope, rule: &Rule, count: u64) -> Option<String> {
-    let found = || findings(state, scope).filter(|(_, found)| found.rule.number == rule.number);
+    let found = || findings(state, scope).filter(|(_, _, found)| found.rule.number == rule.number);
     let seen = found().count() as u64;
     if seen == count {
         return None;
     }
     let mut text = format!("expected {} of {}, saw {seen}\n", tell::number(count, "finding"), rule.id);
-    text.push_str(&tell::findings(found()));
+    text.push_str(&tell::findings(found().map(|(order, _, found)| (order, found))));
     // Without any, all calls are of interest.
     let is_it = |entry: &Entry| seen == 0 || entry.findings.iter().any(|found| found.rule.number == rule.number);
     text.push_str(&found_in(state, scope, is_it));
@@ -191,13 +203,13 @@ fn finding(state: &State, scope: &Scope, rule: &Rule, count: u64) -> Option<Stri
 
 fn clean(state: &State, scope: &Scope, severity: Severity) -> Option<String> {
     let is_one = |found: &Found| found.severity >= severity && expected(scope, found.rule).is_none();
-    let found = || findings(state, scope).filter(|(_, found)| is_one(found));
+    let found = || findings(state, scope).filter(|(_, _, found)| is_one(found));
     let seen = found().count();
     if seen == 0 {
         return None;
     }
     let mut text = format!("expected no finding of severity {severity} or worse, saw {seen}\n");
-    text.push_str(&tell::findings(found()));
+    text.push_str(&tell::findings(found().map(|(order, _, found)| (order, found))));
     text.push_str(&found_in(state, scope, |entry| entry.findings.iter().any(is_one)));
     Some(text)
 }

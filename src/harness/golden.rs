@@ -1,39 +1,113 @@
 //! Golden runs: the calls of a scope beside those that a file holds.
+//!
+//! The text is made at the desk, and so is what is said of it; the file is read and written elsewhere, with no memory of
+//! the host's: a slow file is nobody else's trouble.
 
+use super::aclshim_error;
+use super::expect::{Expectation, Failure};
+use super::file::{self, Trouble};
 use super::state::{Scope, State};
+use super::{desk, tell};
+use crate::edge;
 use crate::settings::{GOLDEN_UPDATE, settings};
 use aclshim_golden::{Run, compare, text};
-use std::fs;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::ffi::CString;
+use std::io;
 
-/// What is different, if anything is.
-pub fn judge(state: &State, scope: &Scope, path: &str) -> Option<String> {
-    let calls: Vec<_> = state.seen(scope).collect();
-    // SAFETY: asks for our own number, which is the main thread's.
-    let process = unsafe { libc::getpid() } as u32;
-    let main = calls.iter().find(|entry| entry.system_thread == process).map(|entry| entry.thread);
-    let run =
-        Run { calls: calls.iter().map(|entry| entry.golden()).collect(), names: state.names.given().to_vec(), main };
-    let actual = text(&run, &[]);
-    if settings().golden == GOLDEN_UPDATE {
-        let written = fs::write(path, actual);
-        return written.err().map(|error| format!("{path} cannot be written: {error}\n"));
-    }
-    match read(path) {
-        Ok(expected) => compare(&expected, &actual)
-            .map(|diff| format!("the calls are not those of {path} (accept them: ACLSHIM_GOLDEN=update)\n{diff}")),
-        Err(error) => Some(format!("{path} cannot be read: {error} (write it: ACLSHIM_GOLDEN=update)\n")),
-    }
+/// What is expected to be in a file. Made at the desk.
+pub struct Actual {
+    path: CString,
+    /// Where it is written before it is whole.
+    unfinished: CString,
+    /// `None` if there was no memory for it.
+    text: Option<String>,
 }
 
-/// A plain file: a pipe might never end.
-fn read(path: &str) -> std::io::Result<String> {
-    let mut file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a plain file"));
+/// The calls of a scope, once for each file that they are to be compared with. Only at the desk.
+pub fn runs(state: &State, scope: &Scope) -> Vec<Actual> {
+    let paths = scope.expectations.iter().filter_map(|expected| match expected {
+        Expectation::Golden { path } => Some(path),
+        _ => None,
+    });
+    // SAFETY: asks for our own number, which is the main thread's.
+    let process = unsafe { libc::getpid() } as u32;
+    let unfinished = |path: &CString| [path.as_bytes(), format!(".{process}.{}", scope.id).as_bytes()].concat();
+    let actual = |path: &CString| Actual {
+        path: path.clone(),
+        unfinished: CString::new(unfinished(path)).unwrap_or_default(),
+        text: run(state, scope, process),
+    };
+    paths.map(actual).collect()
+}
+
+fn run(state: &State, scope: &Scope, process: u32) -> Option<String> {
+    /// As much as a call takes in all its forms, for all we know.
+    const EACH: usize = 1024;
+    let calls: Vec<_> = state.seen(scope).collect();
+    let items: usize = calls.iter().map(|entry| entry.items().len()).sum();
+    if !desk::has_room((calls.len() + items).saturating_mul(EACH)) {
+        return None;
     }
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    Ok(text)
+    let main = calls.iter().find(|entry| entry.system_thread == process).map(|entry| entry.thread);
+    let calls = calls.iter().map(|entry| entry.golden()).collect();
+    Some(text(&Run { calls, names: state.names.given().to_vec(), main }, &[]))
+}
+
+/// Compares with what the file holds, or writes it; what is to be said of that, if anything is. Not at the desk.
+pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_error> {
+    let said = |what: &str| {
+        let text = format!("{}{} {what}\n", tell::title(scope), actual.path.to_string_lossy());
+        Failure { kind: "golden", text }
+    };
+    let cannot = |verb: &str, trouble: Trouble, hint: &str| {
+        desk::with(|_| {
+            let why = match trouble {
+                Trouble::System(error) => io::Error::from_raw_os_error(error).to_string(),
+                Trouble::NotPlain => "not a plain file".into(),
+                Trouble::NotText => "not a text".into(),
+                Trouble::Memory => "there is no memory left for the calls".into(),
+            };
+            Some(said(&format!("cannot be {verb}: {why}{hint}")))
+        })
+    };
+    let is_update = settings().golden == GOLDEN_UPDATE;
+    let (verb, hint) = if is_update { ("written", "") } else { ("read", " (write it: ACLSHIM_GOLDEN=update)") };
+    let Some(new) = &actual.text else { return cannot(verb, Trouble::Memory, "") };
+    let undisturbed = |work: &dyn Fn() -> Result<Option<file::Pages>, Trouble>| {
+        edge::undisturbed(work).unwrap_or(Err(Trouble::System(libc::EIO)))
+    };
+    let read = undisturbed(&|| file::read(&actual.path).map(Some));
+    let old = match &read {
+        Ok(Some(pages)) => core::str::from_utf8(pages.bytes()).map_err(|_| Trouble::NotText),
+        Ok(None) => Err(Trouble::NotText),
+        Err(trouble) => Err(*trouble),
+    };
+    match old {
+        Ok(old) => {
+            let compared = desk::with(|_| {
+                let is_room = desk::has_room((old.len() + new.len()).saturating_mul(4));
+                is_room.then(|| {
+                    let diff = compare(old, new)?;
+                    let accept = "(accept them: ACLSHIM_GOLDEN=update)";
+                    let path = actual.path.to_string_lossy();
+                    let text = format!("{}the calls are not those of {path} {accept}\n{diff}", tell::title(scope));
+                    Some(Failure { kind: "golden", text })
+                })
+            })?;
+            match compared {
+                None => return cannot("compared", Trouble::Memory, ""),
+                // Only its comments may be others: they stay.
+                Some(None) => return Ok(None),
+                Some(Some(failure)) if !is_update => return Ok(Some(failure)),
+                Some(Some(failure)) => desk::forget(failure),
+            }
+        }
+        // There is none yet, or it holds something else.
+        Err(Trouble::System(libc::ENOENT) | Trouble::NotText) if is_update => {}
+        Err(trouble) => return cannot(verb, trouble, hint),
+    }
+    match undisturbed(&|| file::write(&actual.path, &actual.unfinished, new.as_bytes()).map(|()| None)) {
+        Ok(_) => Ok(None),
+        Err(trouble) => cannot("written", trouble, ""),
+    }
 }

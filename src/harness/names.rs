@@ -18,6 +18,12 @@ pub struct Names {
 }
 
 impl Names {
+    /// Forgets all names of this. Only where nobody asks any more for what it was called before, and before it is given
+    /// another one, if only an empty one.
+    pub fn forget(&mut self, named: Named) {
+        self.given.retain(|name| name.named != named);
+    }
+
     /// Names something; an empty name takes the name back.
     pub fn give(&mut self, named: Named, name: &str) {
         self.given.push(Name { at: monotonic_ns(), named, name: name.to_owned() });

@@ -12,8 +12,9 @@ pub fn are_wanted() -> bool {
     !settings().results.as_bytes().is_empty()
 }
 
-/// The line of a scope that has ended, behind the one that says whose it is if that is still to be said.
-pub fn line(state: &mut State, scope: &Scope, failures: &[Failure]) -> String {
+/// The line of a scope that has ended, but for what was not met, behind the one that says whose it is if that is still to
+/// be said.
+pub fn line(state: &mut State, scope: &Scope) -> String {
     let mut line = String::new();
     // SAFETY: asks for our own number.
     let process = unsafe { libc::getpid() };
@@ -37,18 +38,22 @@ pub fn line(state: &mut State, scope: &Scope, failures: &[Failure]) -> String {
         let _ = write!(line, r#""expected":{expected}}}"#);
     }
     line.push_str(r#"],"failures":["#);
+    line
+}
+
+/// What was not met, and the end of the line.
+pub fn close(line: &mut String, failures: &[Failure]) {
     for (nth, failure) in failures.iter().enumerate() {
         let comma = if nth == 0 { "" } else { "," };
         let _ = write!(line, r#"{comma}{{"kind":"{}","text":{}}}"#, failure.kind, quoted(failure.text.trim_end()));
     }
     line.push_str("]}\n");
-    line
 }
 
 /// How often each rule was broken, by its severity.
 fn counts(state: &State, scope: &Scope) -> Vec<(&'static Rule, Severity, u64)> {
     let mut counts: Vec<(&'static Rule, Severity, u64)> = Vec::new();
-    for (_, found) in findings(state, scope) {
+    for (_, _, found) in findings(state, scope) {
         let is_it = |(rule, severity, _): &&mut (&'static Rule, Severity, u64)| {
             rule.number == found.rule.number && *severity == found.severity
         };

@@ -6,8 +6,9 @@ use super::entry::{Entry, Fate};
 use super::expect::Expectation;
 use super::names::Names;
 use super::watch::{self, set_open, thread_number};
-use crate::{identity, process};
+use crate::{identity, process, world};
 use aclshim_facts::selector::Selector;
+use aclshim_golden::Named;
 use aclshim_trace::clock::monotonic_ns;
 use core::cell::RefCell;
 use core::ffi::c_char;
@@ -43,9 +44,24 @@ pub struct Scope {
     /// How many calls could not be noted before.
     unseen: u64,
     pub expectations: Vec<Expectation>,
+    /// How many more there would be if there had been memory for them.
+    pub not_held: u64,
 }
 
 impl Scope {
+    /// Whether anything is expected of it.
+    pub fn has_expectations(&self) -> bool {
+        !self.expectations.is_empty() || self.not_held > 0
+    }
+
+    /// Whether nobody can end it any more: it is of one thread, which is gone. (Another one may have that thread's number.)
+    fn is_orphan(&self) -> bool {
+        let is_here = || self.system_thread == identity::thread_id();
+        self.reach == Reach::Thread
+            && self.thread != thread_number()
+            && (is_here() || !process::is_alive(self.system_thread))
+    }
+
     /// Whether it sees the calls of a thread.
     pub fn reaches(&self, thread: u64) -> bool {
         watch::reaches(self.reach, self.thread, thread)
@@ -71,6 +87,8 @@ pub struct State {
     texts: RefCell<Vec<(&'static str, CString)>>,
     /// Whether the results have their first line.
     pub is_introduced: bool,
+    /// What was known of product and release when calls were judged last, and how often that has changed.
+    known: ([usize; 3], u32),
 }
 
 impl State {
@@ -83,6 +101,7 @@ impl State {
             names: Names::default(),
             texts: RefCell::default(),
             is_introduced: false,
+            known: (world::key(), 1),
         }
     }
 
@@ -104,6 +123,7 @@ impl State {
             first: self.calls.back().map_or(0, |last| last.number + 1),
             unseen: desk::desk().map_or(0, |desk| desk.unseen.load(Ordering::Relaxed)),
             expectations: Vec::new(),
+            not_held: 0,
         });
         set_open(self.scopes.len());
         self.scopes.last().ok_or(ACLSHIM_MEMORY)
@@ -125,14 +145,32 @@ impl State {
         Ok(self.scopes.remove(at))
     }
 
-    /// After a scope has been judged: the calls that no other one sees go, and with the last scope the detours.
-    pub fn settle(&mut self) {
-        let first = self.scopes.iter().map(|scope| scope.first).min().unwrap_or(u64::MAX);
-        while self.calls.front().is_some_and(|call| call.number < first) {
-            self.calls.pop_front();
-        }
-        self.open.retain(|number| *number >= first);
+    /// Takes a scope out whose thread has ended without ending it.
+    pub fn take_orphan(&mut self) -> Option<Scope> {
+        let at = self.scopes.iter().rposition(Scope::is_orphan)?;
+        Some(self.scopes.remove(at))
+    }
+
+    /// After a scope has been judged that saw calls from `first` on: those that no other one sees go, and with the last
+    /// scope the detours.
+    pub fn settle(&mut self, first: u64) {
+        let from = self.calls.partition_point(|entry| entry.number < first);
+        let is_seen =
+            |entry: &Entry| self.scopes.iter().any(|scope| scope.first <= entry.number && scope.reaches(entry.thread));
+        let kept = self.calls.split_off(from).into_iter().filter(|entry| is_seen(entry));
+        self.calls.extend(kept);
+        let calls = &self.calls;
+        self.open.retain(|number| calls.binary_search_by_key(number, |entry| entry.number).is_ok());
         set_open(self.scopes.len());
+    }
+
+    /// Names something; an empty name takes the name back.
+    pub fn name(&mut self, named: Named, name: &str) {
+        // A program that names and takes back for ever is not to fill the memory.
+        if self.calls.is_empty() {
+            self.names.forget(named);
+        }
+        self.names.give(named, name);
     }
 
     /// A call begins.
@@ -204,10 +242,19 @@ impl State {
         (0..).zip(self.seen(scope)).filter(move |(_, entry)| is_meant(entry))
     }
 
-    /// Judges the calls that were not judged yet, from one on.
+    /// Judges the calls that were not judged with what is known now, from one on.
     pub fn judge(&mut self, first: u64) {
+        let (key, number) = &mut self.known;
+        if core::mem::replace(key, world::key()) != *key {
+            *number += 1;
+        }
         let from = self.calls.partition_point(|entry| entry.number < first);
-        self.calls.range_mut(from..).for_each(|entry| entry.judge());
+        for entry in self.calls.range_mut(from..) {
+            if !desk::has_room(0) {
+                return desk::miss();
+            }
+            entry.judge(*number);
+        }
     }
 
     /// A text of ours for C, for ever.

@@ -9,6 +9,9 @@ use aclshim_trace::text::Text;
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use std::borrow::Cow;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 /// So much of a text is kept.
 pub const MOST: usize = 256;
@@ -101,9 +104,10 @@ impl<'a> Given<'a> {
     }
 
     /// As a path, from the working directory as it is now. Only at the desk.
-    pub fn absolute(&self) -> String {
-        let path = String::from_utf8_lossy(self.bytes()).into_owned();
-        std::path::absolute(&path).map_or(path, |path| path.to_string_lossy().into_owned())
+    pub fn absolute(&self) -> CString {
+        let given = Path::new(OsStr::from_bytes(self.bytes()));
+        let path = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
+        CString::new(path.into_os_string().into_vec()).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,7 @@
-/* How many instructions a call takes: before the first scope, in one, and after it (x86-64). */
+/* harness_cost [gone]: how many instructions a call takes: before the first scope, in one, and after it (x86-64). With
+ * `gone` the scope is one of a thread that ends without it. */
 #include "harness_host.h"
+#include <sys/syscall.h>
 
 #ifdef __x86_64__
 static volatile uint64_t steps;
@@ -25,22 +27,41 @@ static uint64_t cost(void)
     }
     return least;
 }
+
+static void *forget(void *thread)
+{
+    *(pid_t *)thread = (pid_t)syscall(SYS_gettid);
+    aclshim_inject(aclshim_scope_begin("one", ACLSHIM_THIS_THREAD), "aclrtMemcpy return=7");
+    return NULL;
+}
 #endif
 
-int main(void)
+int main(int argc, char **argv)
 {
+    (void)argv;
     begin();
 #ifdef __x86_64__
     struct sigaction action = {.sa_handler = step};
     sigaction(SIGTRAP, &action, NULL);
     up(64);
-    uint64_t before = cost();
-    aclshim_scope scope = aclshim_scope_begin("one", ACLSHIM_WHOLE_PROCESS);
-    aclshim_scope inner = aclshim_scope_begin("two", ACLSHIM_THIS_THREAD);
-    aclshim_inject(inner, "aclrtMemcpy return=7");
-    uint64_t within = cost();
-    aclshim_scope_end(inner);
-    aclshim_scope_end(scope);
+    uint64_t before = cost(), within = 0;
+    if (argc > 1) {
+        pthread_t thread;
+        pid_t gone;
+        pthread_create(&thread, NULL, forget, &gone);
+        pthread_join(thread, NULL);
+        while (syscall(SYS_tgkill, getpid(), gone, 0) == 0)
+            sched_yield();
+        within = cost();
+        aclshim_scope_end(aclshim_scope_begin("mine", ACLSHIM_THIS_THREAD));
+    } else {
+        aclshim_scope scope = aclshim_scope_begin("one", ACLSHIM_WHOLE_PROCESS);
+        aclshim_scope inner = aclshim_scope_begin("two", ACLSHIM_THIS_THREAD);
+        aclshim_inject(inner, "aclrtMemcpy return=7");
+        within = cost();
+        aclshim_scope_end(inner);
+        aclshim_scope_end(scope);
+    }
     uint64_t after = cost();
     printf("%s, %s\n", within > before ? "more within" : "no more within", after == before ? "as before" : "not as before");
     fprintf(stderr, "%llu %llu %llu\n", (unsigned long long)before, (unsigned long long)within, (unsigned long long)after);

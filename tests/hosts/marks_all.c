@@ -2,7 +2,7 @@
  *   names          a buffer and a stream get names; marks, one of which is meant to do harm
  *   scopes         the same within scopes, two of one name; another thread copies while one is open
  *   threads N M    so many threads leave so many marks each, with copies between them
- *   full           marks until there is no room: says how many were taken, and how many were not
+ *   full           more marks than there is room for: says how many there were, and how many were refused
  *   fork           parent and child
  *   kill           and is gone */
 #include "acl/acl.h"
@@ -123,10 +123,11 @@ static int threads(int count, int each)
 
 static int full(void)
 {
-    int taken = 0, not = 0;
-    for (int i = 0; i < 100; i++)
-        *(aclshim_mark("this one takes two slots of a ring") == 0 ? &taken : &not) += 1;
-    printf("%d %d\n", taken, not);
+    enum { MARKS = 100 };
+    int refused = 0;
+    for (int i = 0; i < MARKS; i++)
+        refused += aclshim_mark("this one takes two slots of a ring") != 0;
+    printf("%d %d\n", MARKS, refused);
     fflush(stdout);
     return 0;
 }

@@ -6,7 +6,7 @@ use crate::harness::aclshim_error::*;
 use crate::harness::expect::{Bounds, Expectation, Meant};
 use crate::harness::text::{self, Given};
 use crate::harness::{aclshim_scope, desk, exit, inject as injection};
-use crate::tell::{Told, tell_mark, tell_name};
+use crate::tell::{tell_mark, tell_name};
 use aclshim_facts::rule::Severity;
 use aclshim_golden::Named;
 use core::ffi::{c_char, c_int, c_void};
@@ -23,14 +23,21 @@ fn expect(scope: aclshim_scope, expected: impl FnOnce() -> Expectation) -> Answe
     })
 }
 
-/// Answers to a demand. One that makes no sense is an expectation that is not met: whoever mistypes it rarely looks at the
-/// answer, and would take the silence for a good sign.
+/// Answers to a demand. One that is refused, because it makes no sense or there is no room, is an expectation that is not
+/// met: whoever mistypes it rarely looks at the answer, and would take the silence for a good sign.
 fn demand(scope: aclshim_scope, function: &'static str, work: impl FnOnce() -> Answer) -> i64 {
     answer(|| {
         work().inspect_err(|error| {
-            if matches!(error, ACLSHIM_INVALID | ACLSHIM_NONSENSE) {
-                let _ = expect(scope, || Expectation::Nonsense { function });
-            }
+            // Where there is no such scope, or it is another's, or nobody can be asked, this finds the same.
+            let _ = at_desk(|state| {
+                let scope = state.scope(scope)?;
+                if desk::has_room(0) {
+                    scope.expectations.push(Expectation::Refused { function, error: *error });
+                } else {
+                    scope.not_held += 1;
+                }
+                Ok(())
+            });
         })
     })
 }
@@ -145,7 +152,9 @@ pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
         if given.is_null() {
             return Err(ACLSHIM_INVALID);
         }
-        told(tell_mark(given.cut(text::MOST)))
+        // What finds no room there is counted there, as lost.
+        let _ = tell_mark(given.cut(text::MOST));
+        Ok(0)
     })
 }
 
@@ -163,18 +172,15 @@ unsafe fn name(named: Named, name: *const c_char) -> Answer {
         if !desk::has_room(0) {
             return Err(ACLSHIM_MEMORY);
         }
-        state.names.give(named, &given.lossy());
-        Ok(0)
+        state.name(named, &given.lossy());
+        Ok(())
     })?;
-    told(match named {
+    // As above: it holds here, whether or not there is room for it in the record.
+    let _ = match named {
         Named::Stream(stream) => tell_name(aclshim_trace::told::Named::Stream, stream, 0, given.bytes()),
         Named::Buffer { begin, size } => tell_name(aclshim_trace::told::Named::Buffer, begin, size, given.bytes()),
-    })
-}
-
-/// Whether something is in the record; where nothing is recorded, nobody misses it.
-fn told(told: Told) -> Answer {
-    if told == Told::NoRoom { Err(ACLSHIM_MEMORY) } else { Ok(0) }
+    };
+    Ok(0)
 }
 
 pub unsafe extern "C" fn name_stream(stream: *const c_void, called: *const c_char) -> i64 {

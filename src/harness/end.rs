@@ -1,0 +1,91 @@
+//! How a scope ends: judged at the desk, told of where nobody waits for us.
+
+use super::expect::{self, Failure};
+use super::golden::{self, Actual};
+use super::state::{Scope, State};
+use super::{desk, exit, results, text};
+use crate::settings::settings;
+use crate::tell::tell_scope_end;
+use crate::{edge, log};
+
+/// A scope that has ended, and what is to be said of it. Made at the desk.
+pub struct Ended {
+    scope: Scope,
+    /// With room for those that come from files.
+    failures: Vec<Failure>,
+    /// The calls that are to be those of a file.
+    runs: Vec<Actual>,
+    line: Option<String>,
+}
+
+impl Ended {
+    /// Judges a scope that was taken out. Only at the desk.
+    pub fn judged(state: &mut State, scope: Scope) -> Self {
+        state.judge(scope.first);
+        let (failures, runs) = (expect::judge(state, &scope), golden::runs(state, &scope));
+        Self::new(state, scope, failures, runs)
+    }
+
+    /// The same of one that nobody has ended: what is expected of it was not met.
+    pub fn never_ended(state: &mut State, scope: Scope) -> Self {
+        let is_expected = scope.has_expectations();
+        let failures = is_expected.then(|| expect::never_ended(&scope)).into_iter().collect();
+        Self::new(state, scope, failures, Vec::new())
+    }
+
+    fn new(state: &mut State, scope: Scope, mut failures: Vec<Failure>, runs: Vec<Actual>) -> Self {
+        crate::inject::remove(scope.id as u64);
+        failures.reserve(runs.len());
+        let line = results::are_wanted().then(|| results::line(state, &scope));
+        state.settle(scope.first);
+        Self { scope, failures, runs, line }
+    }
+
+    /// Tells everybody; how many expectations were not met. Not at the desk.
+    pub fn tell(mut self) -> u64 {
+        let mut count = 0;
+        for run in &self.runs {
+            match golden::judge(run, &self.scope.name) {
+                Ok(failure) => self.failures.extend(failure), // there is room
+                Err(_) => {
+                    text::say(format_args!("the calls of a scope could not be compared with a file"));
+                    count += 1;
+                }
+            }
+        }
+        count += self.failures.len() as u64;
+        let Self { failures, line, .. } = &mut self;
+        let is_whole = line.as_mut().is_none_or(|line| desk::with(|_| results::close(line, failures)).is_ok());
+        let is_written = edge::undisturbed(|| {
+            failures.iter().for_each(|failure| log::to_stderr(failure.text.as_bytes()));
+            exit::fail(count);
+            let mut line = line.iter().filter(|_| is_whole);
+            line.all(|line| log::append(settings().results.as_c_str(), line.as_bytes()))
+        });
+        if is_written == Some(false) || !is_whole {
+            text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
+        }
+        let _ = tell_scope_end(self.scope.id as u32, count);
+        desk::forget(self);
+        count
+    }
+}
+
+/// Ends the scopes of threads that have ended without. Only at the desk; whoever leaves it is to tell of them.
+pub fn retire(state: &mut State) -> Vec<Ended> {
+    let mut ended = Vec::new();
+    while let Some(scope) = state.take_orphan() {
+        ended.push(Ended::never_ended(state, scope));
+    }
+    ended
+}
+
+/// Tells everybody of several.
+pub fn tell_all(mut ended: Vec<Ended>) {
+    while let Some(one) = ended.pop() {
+        one.tell();
+    }
+    if ended.capacity() > 0 {
+        desk::forget(ended);
+    }
+}

@@ -1,0 +1,153 @@
+//! A file that a test names, read and written with no memory of the host's, and with nothing that could keep or end the
+//! host: a pipe, a limit. Only within [`crate::edge::undisturbed`].
+
+use core::ffi::{CStr, c_int};
+use core::ptr;
+
+/// Why a file cannot be used.
+#[derive(Clone, Copy)]
+pub enum Trouble {
+    /// What the system says.
+    System(i32),
+    /// A pipe or a device: it might never end.
+    NotPlain,
+    /// It is not UTF-8.
+    NotText,
+    /// There is none for it.
+    Memory,
+}
+
+/// What a file holds, on pages of its own.
+pub struct Pages {
+    at: *mut u8,
+    /// How many bytes are read, and how many there is room for.
+    length: usize,
+    room: usize,
+}
+
+impl Pages {
+    fn new(room: usize) -> Result<Self, Trouble> {
+        if room == 0 {
+            return Ok(Self { at: ptr::null_mut(), length: 0, room });
+        }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, checked.
+        let at =
+            unsafe { libc::mmap(ptr::null_mut(), room, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
+        if at == libc::MAP_FAILED { Err(Trouble::Memory) } else { Ok(Self { at: at.cast(), length: 0, room }) }
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: a mapping of ours, or nothing.
+        if self.room == 0 { &[] } else { unsafe { core::slice::from_raw_parts(self.at, self.length) } }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if self.room > 0 {
+            // SAFETY: our own mapping.
+            unsafe { libc::munmap(self.at.cast(), self.room) };
+        }
+    }
+}
+
+/// An open file.
+struct Open(c_int);
+
+impl Open {
+    fn new(path: &CStr, flags: c_int) -> Result<Self, Trouble> {
+        let guarded = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        // SAFETY: a C string of ours.
+        let fd = unsafe { libc::open(path.as_ptr(), guarded, 0o666) };
+        if fd < 0 { Err(last()) } else { Ok(Self(fd)) }
+    }
+
+    /// What the system says of it, if it is a plain file.
+    fn plain(&self) -> Result<libc::stat, Trouble> {
+        // SAFETY: all zero is a valid value, which the system fills.
+        let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
+        // SAFETY: a value of ours.
+        if unsafe { libc::fstat(self.0, &mut about) } != 0 {
+            return Err(last());
+        }
+        if about.st_mode & libc::S_IFMT == libc::S_IFREG { Ok(about) } else { Err(Trouble::NotPlain) }
+    }
+
+    fn write(&self, mut text: &[u8]) -> Result<(), Trouble> {
+        while !text.is_empty() {
+            // SAFETY: a buffer of ours.
+            let written = unsafe { libc::write(self.0, text.as_ptr().cast(), text.len()) };
+            text = match usize::try_from(written) {
+                Ok(0) => return Err(Trouble::System(libc::ENOSPC)),
+                Ok(written) => text.get(written..).unwrap_or_default(),
+                Err(_) => return Err(last()),
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // SAFETY: our own descriptor.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+fn last() -> Trouble {
+    // SAFETY: errno is the calling thread's own.
+    Trouble::System(unsafe { *libc::__errno_location() })
+}
+
+/// Reads a plain file.
+pub fn read(path: &CStr) -> Result<Pages, Trouble> {
+    let file = Open::new(path, libc::O_RDONLY)?;
+    let mut pages = Pages::new(file.plain()?.st_size as usize)?;
+    while pages.length < pages.room {
+        // SAFETY: the rest of a mapping of ours.
+        let read = unsafe { libc::read(file.0, pages.at.add(pages.length).cast(), pages.room - pages.length) };
+        match usize::try_from(read) {
+            Ok(0) => break,
+            Ok(read) => pages.length += read,
+            Err(_) => return Err(last()),
+        }
+    }
+    Ok(pages)
+}
+
+/// Writes a plain file whole or not at all: under the name `unfinished` first. What a link points to is written in its
+/// place.
+pub fn write(path: &CStr, unfinished: &CStr, text: &[u8]) -> Result<(), Trouble> {
+    // SAFETY: values and C strings of ours; all zero is a valid value, which the system fills.
+    let (mut limit, mut about) = unsafe { (core::mem::zeroed::<libc::rlimit>(), core::mem::zeroed::<libc::stat>()) };
+    // A write beyond the limit would be a signal that kills the host.
+    // SAFETY: as above.
+    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } != 0 || limit.rlim_cur < text.len() as u64 {
+        return Err(Trouble::System(libc::EFBIG));
+    }
+    // SAFETY: as above.
+    let is_there = unsafe { libc::lstat(path.as_ptr(), &mut about) } == 0;
+    if is_there && about.st_mode & libc::S_IFMT == libc::S_IFLNK {
+        let file = Open::new(path, libc::O_WRONLY | libc::O_CREAT)?;
+        file.plain()?;
+        // SAFETY: our own descriptor.
+        return if unsafe { libc::ftruncate(file.0, 0) } == 0 { file.write(text) } else { Err(last()) };
+    }
+    let file = Open::new(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_NOFOLLOW)?;
+    let written = file.plain().and_then(|_| file.write(text)).and_then(|()| {
+        // SAFETY: our own descriptor, and C strings of ours.
+        unsafe {
+            if is_there {
+                libc::fchmod(file.0, about.st_mode & 0o777);
+            }
+            if libc::rename(unfinished.as_ptr(), path.as_ptr()) == 0 { Ok(()) } else { Err(last()) }
+        }
+    });
+    if written.is_err() {
+        // SAFETY: a C string of ours.
+        unsafe { libc::unlink(unfinished.as_ptr()) };
+    }
+    written
+}
