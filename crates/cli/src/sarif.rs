@@ -222,12 +222,12 @@ mod tests {
 
     #[test]
     fn a_file_below_the_folder_is_relative_to_it_and_any_other_is_not() {
-        let folder = Path::new("/work/it's here");
+        let folder = Path::new("/build/it's here");
         let of = |file: &str| artifact(Path::new(file), folder);
-        assert_eq!(of("/work/it's here/./src/../a b.c"), json!({ "uri": "a%20b.c", "uriBaseId": "SRCROOT" }));
+        assert_eq!(of("/build/it's here/./src/../a b.c"), json!({ "uri": "a%20b.c", "uriBaseId": "SRCROOT" }));
         assert_eq!(of("src/a.c"), json!({ "uri": "src/a.c", "uriBaseId": "SRCROOT" }));
-        assert_eq!(of("/work/it/a.c"), json!({ "uri": "file:///work/it/a.c" }));
-        assert_eq!(of("../ü.c"), json!({ "uri": "file:///work/%C3%BC.c" }));
+        assert_eq!(of("/build/it/a.c"), json!({ "uri": "file:///build/it/a.c" }));
+        assert_eq!(of("../ü.c"), json!({ "uri": "file:///build/%C3%BC.c" }));
     }
 
     #[test]
