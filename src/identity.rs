@@ -2,11 +2,11 @@
 //!
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
+use crate::edge;
 use crate::process::{self, Process};
 use crate::settings::settings;
 use crate::vendor::{self, Answer};
 use crate::world;
-use crate::{edge, maps};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_trace::layout::{Header, NAME};
@@ -60,7 +60,6 @@ pub fn fill(header: &mut Header) {
     about_system(header);
     about_library(header);
     about_product(header);
-    maps::of_code(&mut header.maps);
 }
 
 #[inline(never)]

@@ -3,6 +3,7 @@
 use crate::edge;
 use aclshim_trace::text::Text;
 use core::ops::Range;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Whether the page at `address` may be written to now, if the kernel says.
 pub fn is_writable(address: usize) -> Option<bool> {
@@ -48,21 +49,28 @@ fn read(mut take: impl FnMut(u8) -> bool) {
 /// So much is read at a process's first copy: a host may have any number of mappings, and the program itself comes early.
 const MOST: usize = 128 * 1024;
 
-/// Writes the lines about files that hold code into `room`, and of each file the first one, as far as they fit.
+/// Writes the lines about files that hold code to `room`, and of each file the first one, as far as they fit. Others may
+/// look there meanwhile: the first byte comes last, and so they see all of it or nothing.
 #[inline(never)] // what it has on the stack is not to lie under the rest
-pub fn of_code(room: &mut [u8]) {
-    let mut kept = Kept { room, sure: 0, len: 0, line: 0, file: 0..0 };
+pub fn of_code(room: &[AtomicU8]) {
+    let mut kept = Kept { room, head: 0, sure: 0, len: 0, line: 0, file: 0..0 };
     let mut left = MOST;
     read(|byte| {
         left -= 1;
         kept.take(byte) && left > 0
     });
-    kept.room[kept.sure..].fill(0);
+    let Kept { head, sure, .. } = kept;
+    room.iter().skip(sure.max(1)).for_each(|place| place.store(0, Ordering::Relaxed));
+    if let Some(first) = room.first().filter(|_| sure > 0) {
+        first.store(head, Ordering::Release);
+    }
 }
 
 /// Lines that are kept one behind the other; the next one grows where it will stand if it is kept, too.
 struct Kept<'a> {
-    room: &'a mut [u8],
+    room: &'a [AtomicU8],
+    /// The first byte of all.
+    head: u8,
     /// What stays; behind it may stand the first line of a file that may turn out to hold no code.
     sure: usize,
     len: usize,
@@ -73,6 +81,18 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
+    fn get(&self, at: usize) -> u8 {
+        if at == 0 { self.head } else { self.room[at].load(Ordering::Relaxed) }
+    }
+
+    fn set(&mut self, at: usize, byte: u8) {
+        if at == 0 {
+            self.head = byte;
+        } else {
+            self.room[at].store(byte, Ordering::Relaxed);
+        }
+    }
+
     /// Takes a byte; whether there is room for more.
     fn take(&mut self, byte: u8) -> bool {
         let end = self.len + self.line;
@@ -80,28 +100,28 @@ impl Kept<'_> {
         if end + 1 >= self.room.len() {
             return false;
         }
-        self.room[end] = byte;
+        self.set(end, byte);
         self.line += 1;
         if byte == b'\n' {
             let length = core::mem::take(&mut self.line);
-            self.end(length);
+            self.end(self.len..self.len + length);
         }
         true
     }
 
-    /// A line of that length is whole.
-    fn end(&mut self, length: usize) {
-        let line = self.len..self.len + length;
-        let text = &self.room[line.clone()];
-        let Some(path) = text.iter().position(|&byte| byte == b'/') else { return };
-        let path = line.start + path..line.end;
-        let is_code = text.split(|&byte| byte == b' ').nth(1).is_some_and(|mode| mode.get(2) == Some(&b'x'));
-        if is_code {
-            (self.sure, self.len, self.file) = (line.end, line.end, path);
-        } else if self.room[path.clone()] != self.room[self.file.clone()] {
-            self.room.copy_within(line.clone(), self.sure);
-            self.len = self.sure + length;
-            self.file = self.sure + (path.start - line.start)..self.len;
+    /// A line is whole.
+    fn end(&mut self, line: Range<usize>) {
+        let Some(path) = line.clone().find(|&at| self.get(at) == b'/') else { return };
+        let mode = line.clone().find(|&at| self.get(at) == b' ').map_or(line.end, |at| at + 1);
+        if mode + 2 < path && self.get(mode + 2) == b'x' {
+            (self.sure, self.len, self.file) = (line.end, line.end, path..line.end);
+        } else if !(path..line.end).map(|at| self.get(at)).eq(self.file.clone().map(|at| self.get(at))) {
+            for (to, from) in (self.sure..).zip(line.clone()) {
+                let byte = self.get(from);
+                self.set(to, byte);
+            }
+            self.len = self.sure + line.len();
+            self.file = self.sure + (path - line.start)..self.len;
         }
     }
 }

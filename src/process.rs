@@ -8,7 +8,7 @@
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{check, drain, identity, inject};
+use crate::{check, drain, identity, inject, maps};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
@@ -147,6 +147,8 @@ impl Process {
                 self.inode.store(inode, Ordering::Relaxed);
                 self.header.store(ptr::from_ref(header).cast_mut(), Ordering::Release);
                 self.state.store(READY, Ordering::Release);
+                // When others see the file: until then a kill would leave one that nobody can read.
+                maps::of_code(&header.maps);
             }
             Err(failure) => {
                 self.state.store(OFF, Ordering::Release);

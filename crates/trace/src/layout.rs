@@ -6,6 +6,7 @@
 //! the slots behind it. Rings begin at multiples of the largest page size that we run on.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::AtomicU8;
 
 /// The first eight bytes of a finished file; written last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ACLSHIM\0");
@@ -139,7 +140,7 @@ pub struct Header {
     /// The directory that this process's output goes to (`ACLSHIM_DIR`), absolute.
     pub dir: [u8; 4096],
     /// The files that held the process's code at its first copy, as lines of `/proc/PID/maps`, as far as there is room.
-    pub maps: [u8; 6144],
+    pub maps: [AtomicU8; 6144],
 }
 
 /// The owner of a ring that is just being handed over.

@@ -112,7 +112,7 @@ impl Origin {
             library: path(&header.library),
             build_id: text(&header.build_id),
             settings: text(&header.settings),
-            maps: text(&header.maps),
+            maps: text(&header.maps.each_ref().map(|byte| byte.load(Ordering::Acquire))),
             calibration: None,
         };
         let (born, later) = (header.born.get(), header.later.get());
