@@ -90,12 +90,13 @@ const QUICK: usize = 4096;
 
 /// What is added up.
 pub struct Tally {
-    /// Synchronous calls in one slot, by direction and class: their time is that of the copy.
+    /// Calls in one slot, by direction and class; behind the synchronous ones, whose time is that of the copy, those
+    /// on streams, which nobody asks for: to tell the two apart each time takes longer than to add them up.
     plain: Vec<[Sum; CLASSES]>,
-    /// All others.
+    /// All other synchronous ones.
     sizes: BTreeMap<(Direction, usize), Sum>,
-    /// Whether a function has a stream, by its number.
-    is_on_stream: Vec<bool>,
+    /// Where the directions of a function begin in `plain`, by its number.
+    rows: Vec<usize>,
     sites: BTreeMap<Site, usize>,
     sums: Vec<(Site, Sum)>,
     quick: Vec<usize>,
@@ -114,9 +115,13 @@ pub struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         Self {
-            plain: vec![[Sum::default(); CLASSES]; Direction::ALL.len()],
+            plain: vec![[Sum::default(); CLASSES]; 2 * Direction::ALL.len()],
             sizes: BTreeMap::new(),
-            is_on_stream: FUNCTIONS.iter().map(|row| Function::by_name(row.name).is_some_and(has_stream)).collect(),
+            rows: FUNCTIONS
+                .iter()
+                .map(|row| Function::by_name(row.name).is_some_and(has_stream))
+                .map(|is_on_stream| usize::from(is_on_stream) * Direction::ALL.len())
+                .collect(),
             sites: BTreeMap::new(),
             sums: Vec::new(),
             quick: vec![0; QUICK],
@@ -259,9 +264,8 @@ impl Watch for Tally {
         let ns = duration.unwrap_or(0);
         self.plain_time(plain);
         self.site((plain.whose.process, plain.site(), function)).add(bytes, ns);
-        if !self.is_on_stream[function as usize] {
-            self.plain[plain.direction() as usize][class(bytes)].add(bytes, ns);
-        }
+        let row = self.rows[function as usize] + plain.direction() as usize;
+        self.plain[row][class(bytes)].add(bytes, ns);
         if let Some(duration_ns) = duration.filter(|duration| *duration > self.least) {
             self.slow(Slow {
                 duration_ns,

@@ -11,13 +11,14 @@ use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{ALIGN_64, RULES, is_sound_fill, is_sound_linear, judge_each, predict};
+use aclshim_facts::rules::{ALIGN_64, RULES, has_sound_ranges, is_sound_fill, judge_each, predict, sound_kinds};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES};
 use aclshim_trace::slot::{Head, Layout, Words};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
@@ -26,6 +27,8 @@ const MOST: u64 = 10;
 pub struct Judge {
     product: Option<&'static Product>,
     form: Option<Form>,
+    /// What a linear call of each function must be like for a quick look.
+    linear: [Linear; Function::ALL.len()],
     cann: Option<Version>,
     policy: Policy,
     /// The rules that are off, a bit each.
@@ -131,9 +134,24 @@ fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.is_empty() { other } else { one }
 }
 
+/// What a linear call of one function must be like. It is looked up: which function comes next in a trace cannot be
+/// foreseen, and a branch that is taken in vain costs more than the rest of the look.
+#[derive(Clone)]
+struct Linear {
+    kinds: Range<i32>,
+    /// The bits that are 0 in addresses that are aligned.
+    askew: usize,
+}
+
+impl Linear {
+    fn new(function: Function, form: Option<Form>) -> Self {
+        Self { kinds: sound_kinds(function, form), askew: if function == Function::aclrtMemcpy { 0 } else { 63 } }
+    }
+}
+
 /// The quick look at calls of one slot.
 pub struct Quick<'a> {
-    form: Option<Form>,
+    linear: &'a [Linear; Function::ALL.len()],
     /// Whether the run is judged for no other product.
     is_alone: bool,
     seen: &'a mut BTreeMap<Seen, u64>,
@@ -148,10 +166,11 @@ impl Quick<'_> {
         let (head, size) = (Head(slot[0]), slot[6] as usize);
         let [dst, src] = [slot[4] as usize, slot[5] as usize];
         let (is_sound, is_askew) = match head.layout() {
-            Layout::Linear => (
-                is_sound_linear(function, [dst, size, src, size], head.kind().into(), self.form),
-                function != Function::aclrtMemcpy && !(dst | src).is_multiple_of(64),
-            ),
+            Layout::Linear => {
+                let Linear { kinds, askew } = &self.linear[function as usize];
+                let is_sound = has_sound_ranges([dst, size, src, size]) && kinds.contains(&head.kind().into());
+                (is_sound, (dst | src) & askew != 0)
+            }
             Layout::Fill => (is_sound_fill(function, [dst, size, size]), false),
             _ => (false, false),
         };
@@ -202,6 +221,7 @@ impl Judge {
             off,
             product: None,
             form: None,
+            linear: std::array::from_fn(|number| Linear::new(Function::ALL[number], None)),
             cann: None,
             policy,
             others,
@@ -225,6 +245,7 @@ impl Judge {
             ("rc", _) | ("auto" | "", 2) => Some(Form::RootComplex),
             _ => None,
         };
+        self.linear = std::array::from_fn(|number| Linear::new(Function::ALL[number], self.form));
     }
 
     /// A product that the rulebook does not know, if that is what the process runs on.
@@ -315,8 +336,8 @@ impl Judge {
     /// The quick look at calls of one slot, and the modules beside it.
     #[inline]
     pub fn quick(&mut self) -> (&Modules, Quick<'_>) {
-        let Self { form, others, seen, totals, modules, .. } = self;
-        (modules, Quick { form: *form, is_alone: others.is_empty(), seen, totals })
+        let Self { linear, others, seen, totals, modules, .. } = self;
+        (modules, Quick { linear, is_alone: others.is_empty(), seen, totals })
     }
 
     /// The rules that one of the last calls of a ring was found to break, but for those that are off.

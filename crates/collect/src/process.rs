@@ -241,7 +241,7 @@ impl Process {
             let function = functions.get(usize::from(Head(slot[0]).function())).copied().flatten();
             let Some(function) = function.filter(|_| Account::takes(slot)) else { return false };
             let Some(rules) = quick.plain(function, slot) else { return false };
-            let duration_ns = clock.map(|clock| clock.span_ns(slot[2]));
+            let duration_ns = clock.map(|clock| clock.short_span_ns(slot[2] as u32));
             account.take(slot, duration_ns);
             let number = first.saturating_add(at as u64);
             watch.plain(&Plain { whose, function, number, slot, rules, duration_ns });

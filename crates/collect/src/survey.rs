@@ -22,8 +22,6 @@ use std::sync::atomic::Ordering;
 mod ahead;
 mod order;
 
-use ahead::Piece;
-
 /// What was read, and what could not be.
 #[derive(Default)]
 pub struct Survey {
@@ -240,17 +238,16 @@ impl Survey {
         let Trace { mut reader, process, moment } = self.open(path)?;
         let process = &mut self.processes[process];
         let mut told = reader.good();
-        ahead::each(&mut reader, self.follows, |piece, good| {
+        ahead::each(&mut reader, self.follows, |block, good| {
             if let Some(progress) = self.progress.as_mut().filter(|_| good - told >= STEP) {
                 progress(good - told);
                 told = good;
             }
-            match piece {
-                Piece::Slots(head, slots) => {
-                    add_slots(process, head, slots, watch);
-                    process.block(head);
-                }
-                Piece::Other(block) => learn(process, block, moment),
+            if block.head.kind == kind::SLOTS {
+                add_slots(process, &block.head, &block.as_slots(), watch);
+                process.block(&block.head);
+            } else {
+                learn(process, block, moment);
             }
         });
         self.read.insert(path.to_owned(), reader.good());

@@ -28,6 +28,7 @@ use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
 use crate::world::{self, Remembering, Stream, World};
 pub use checklist::{Checklist, Step, checklist};
 pub use memory::ALIGN_64;
+use std::ops::Range;
 pub use support::{UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE};
 
 /// Every rule. A rule's position is its number, which stands in records: rules are only added, at the end, never
@@ -142,20 +143,27 @@ pub fn is_sound_linear(
     kind: i32,
     form: Option<world::Form>,
 ) -> bool {
+    has_sound_ranges([dst, dst_max, src, count]) && sound_kinds(function, form).contains(&kind)
+}
+
+/// Whether there is nothing to say of where a linear call reads and writes (dst, destMax, src and count).
+#[inline(always)]
+pub fn has_sound_ranges([dst, dst_max, src, count]: [usize; 4]) -> bool {
     let is_fitting = count.wrapping_sub(1) < dst_max && count <= dst_max && dst != 0 && src != 0;
     let is_apart = dst.abs_diff(src) >= count;
     let ends = dst.checked_add(count).is_some() && src.checked_add(count).is_some();
-    if !(is_fitting && is_apart && ends) {
-        return false;
-    }
+    is_fitting && is_apart && ends
+}
+
+/// The kinds of a linear call that there is nothing to say of, where nothing is known but the form.
+#[inline(always)]
+pub fn sound_kinds(function: Function, form: Option<world::Form>) -> Range<i32> {
     match function {
-        Function::aclrtMemcpy => (0..=5).contains(&kind),
-        Function::aclrtMemcpyAsync => {
-            // Host to host is forbidden at the host's side, and the host's kinds on the board.
-            let least = if form == Some(world::Form::RootComplex) { 3 } else { 1 };
-            (least..=5).contains(&kind)
-        }
-        _ => false,
+        Function::aclrtMemcpy => 0..6,
+        // Host to host is forbidden at the host's side, and the host's kinds on the board.
+        Function::aclrtMemcpyAsync if form == Some(world::Form::RootComplex) => 3..6,
+        Function::aclrtMemcpyAsync => 1..6,
+        _ => 0..0,
     }
 }
 

@@ -130,6 +130,11 @@ impl Calibration {
         (ticks as f64 * self.ns_a_tick) as u64
     }
 
+    /// The same of a span that fits into 32 bits, as nearly all do, in fewer steps.
+    pub fn short_span_ns(&self, ticks: u32) -> u64 {
+        (f64::from(ticks) * self.ns_a_tick) as i64 as u64
+    }
+
     /// A moment in nanoseconds since 1970.
     pub fn at_ns(&self, ticks: u64) -> u64 {
         if ticks >= self.ticks {

@@ -4,6 +4,8 @@ use crate::segment::{
     BLOCK_MAGIC, HEAD, Head, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, checksum, half, kind,
     word,
 };
+use crate::slot::Words;
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Seek};
 
@@ -95,8 +97,19 @@ pub struct Block {
 }
 
 impl Block {
+    /// The slots where they are, if words can be read there.
+    pub fn as_slots(&self) -> Cow<'_, [Words]> {
+        // SAFETY: any bytes are words.
+        let (before, slots, _) = unsafe { self.payload.align_to::<Words>() };
+        if before.is_empty() && cfg!(target_endian = "little") {
+            Cow::Borrowed(slots)
+        } else {
+            Cow::Owned(self.slots().collect())
+        }
+    }
+
     /// The slots, as words.
-    pub fn slots(&self) -> impl Iterator<Item = [u64; SLOT / 8]> {
+    pub fn slots(&self) -> impl Iterator<Item = Words> {
         let (slots, _) = self.payload.as_chunks::<SLOT>();
         slots.iter().map(|slot| {
             let (words, _) = slot.as_chunks::<8>();
