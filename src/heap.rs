@@ -13,6 +13,7 @@
 
 use crate::thread;
 use core::alloc::{GlobalAlloc, Layout};
+use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering, fence};
 use std::alloc::System;
@@ -182,9 +183,14 @@ impl Heap {
         if let Some(class) = self.class(layout) {
             self.list(block, class);
             if SMALLEST << class > LARGEST {
-                // Its place is kept, not the memory. It begins with a page, on which the link is.
-                // SAFETY: pages of a free block of ours.
-                unsafe { libc::madvise(block.add(PAGE).cast(), (SMALLEST << class) - PAGE, libc::MADV_DONTNEED) };
+                // Its place is kept, not the memory. The system's pages may be larger than ours.
+                // SAFETY: asks the system.
+                let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+                let Range { start, end } = pages_behind_link(block as usize, SMALLEST << class, page);
+                if start < end {
+                    // SAFETY: pages of a free block of ours, and of nobody else.
+                    unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) };
+                }
             }
         }
     }
@@ -204,6 +210,21 @@ impl Heap {
         (begin..self.end).contains(&(block as usize))
     }
 }
+
+/// The whole pages of a free block that its link does not lie on; possibly none.
+const fn pages_behind_link(block: usize, size: usize, page: usize) -> Range<usize> {
+    let behind = block + size_of::<Free>();
+    let start = (behind + page - 1) / page * page;
+    start..(block + size) / page * page
+}
+
+// Of a block that lies askew of pages of 64 KiB nothing of its neighbours'.
+const _: () = {
+    let Range { start, end } = pages_behind_link(0x1_1000, 16 << 20, 64 << 10);
+    assert!(start == 0x2_0000 && end == 0x101_0000);
+    let Range { start, end } = pages_behind_link(0x1_1000, 16 << 20, PAGE);
+    assert!(start == 0x1_2000 && end == 0x101_1000);
+};
 
 /// The heap that a block lies in, if it is one of ours.
 fn heap_of(block: *mut u8) -> Option<*mut Heap> {
