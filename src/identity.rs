@@ -208,26 +208,18 @@ fn spread() {
     world::tell_product(product.as_bytes());
     world::tell_cann(cann.as_bytes());
     world::tell_form(form);
-    let header = process::process().map_or(core::ptr::null_mut(), Process::header_pointer);
-    if !header.is_null() {
-        // SAFETY: a mapping that stays, and may be written; no reference to it is at hand here.
-        unsafe {
-            (*header).form.store(form, Ordering::Relaxed);
-            // The product last: who sees it sees the rest.
-            publish((&raw mut (*header).cann).cast(), cann.as_array());
-            publish((&raw mut (*header).product).cast(), product.as_array());
-        }
+    if let Some(header) = process::process().and_then(Process::header) {
+        header.form.store(form, Ordering::Relaxed);
+        // The product last: who sees it sees the rest.
+        publish(&header.cann, cann.as_array());
+        publish(&header.product, product.as_array());
     }
 }
 
 /// Writes a text into a field of a header that others can see already; its first byte last, and so all of it or nothing.
-///
-/// # Safety
-/// The field may be written, and is as long as the text.
-unsafe fn publish<const N: usize>(field: *mut u8, text: &[u8; N]) {
-    for (at, byte) in text.iter().enumerate().skip(1).chain(text.iter().enumerate().take(1)) {
-        // SAFETY: the caller's promise. Byte by byte as atomic ones: whoever reads it meanwhile sees a part.
-        unsafe { AtomicU8::from_ptr(field.add(at)) }.store(*byte, Ordering::Release);
+fn publish<const N: usize>(field: &[AtomicU8; N], text: &[u8; N]) {
+    for at in (1..N).chain([0]) {
+        field[at].store(text[at], Ordering::Release);
     }
 }
 
@@ -236,8 +228,8 @@ fn about_product(header: &mut Header) {
     if SAID.state.load(Ordering::Acquire) == KNOWN {
         // SAFETY: nobody writes the texts any more.
         let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
-        header.product = *product.as_array();
-        header.cann = *cann.as_array();
+        header.product = product.as_array().map(AtomicU8::new);
+        header.cann = cann.as_array().map(AtomicU8::new);
         header.form.store(SAID.form.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }

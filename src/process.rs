@@ -119,11 +119,6 @@ impl Process {
         unsafe { self.header.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The same to write to; NULL if there is no file.
-    pub fn header_pointer(&self) -> *mut Header {
-        self.header.load(Ordering::Acquire)
-    }
-
     /// Counts a call that found no ring.
     pub fn miss(&self) {
         match self.header() {
