@@ -279,7 +279,7 @@ pub fn say_missed() {
 /// Says which settings make no sense.
 #[inline(never)] // as above
 fn say_nonsense() {
-    for &(line, why) in settings().wrong.iter().flatten() {
+    for (line, why) in settings().wrong.iter() {
         log::nonsense_line(line, why);
     }
     for &(setting, line) in settings().nonsense.iter().flatten() {

@@ -69,8 +69,10 @@ fn text(field: &[u8]) -> String {
 }
 
 /// The same of a field that may be written to meanwhile: its first byte comes last.
-fn late_text<const N: usize>(field: &[AtomicU8; N]) -> String {
-    text(&field.each_ref().map(|byte| byte.load(Ordering::Acquire)))
+fn late_text(field: &[AtomicU8]) -> String {
+    let byte = |byte: &AtomicU8| byte.load(Ordering::Acquire);
+    let length = field.iter().position(|at| byte(at) == 0).unwrap_or(field.len());
+    text(&field[..length].iter().map(byte).collect::<Vec<_>>())
 }
 
 fn path(field: &[u8]) -> PathBuf {
