@@ -13,6 +13,7 @@
 
 use crate::thread;
 use core::alloc::{GlobalAlloc, Layout};
+use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering, fence};
 use std::alloc::System;
@@ -27,6 +28,8 @@ const LARGEST_OF_HARNESS: usize = SMALLEST << (CLASSES - 1);
 const PAGE: usize = 4096;
 /// Address space for all of the drain's; what is not touched costs nothing.
 const RESERVED: usize = 32 << 20;
+/// So much of it is opened at a time: in a program that locks its memory what is open is touched.
+const STEP: usize = 1 << 20;
 /// Address space for all of the harness's, and the least of it that will do where that is limited.
 const RESERVED_FOR_HARNESS: [usize; 2] = [1 << 30, 16 << 20];
 
@@ -39,6 +42,8 @@ static HARNESS: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
 pub struct Heap {
     free: [*mut Free; CLASSES],
     next: usize,
+    /// What lies behind cannot be used yet.
+    open: usize,
     end: usize,
     whose: Whose,
     /// Bytes in the lists.
@@ -96,18 +101,21 @@ impl Heap {
     }
 
     fn make(reserved: usize, whose: Whose, before: *mut Heap) -> Option<*mut Heap> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping, checked.
+        // SAFETY: a new mapping, checked, of which nobody knows yet.
         unsafe {
-            let at = libc::mmap(ptr::null_mut(), reserved, protection, flags, -1, 0);
+            let at = libc::mmap(ptr::null_mut(), reserved, libc::PROT_NONE, flags, -1, 0);
             if at == libc::MAP_FAILED {
+                return None;
+            }
+            if !open(at as usize, STEP) {
+                libc::munmap(at, reserved);
                 return None;
             }
             let heap = at.cast::<Heap>();
             let begin = at as usize + size_of::<Heap>().next_multiple_of(SMALLEST);
-            let end = at as usize + reserved;
-            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, end, whose, listed: 0, before });
+            let (open, end) = (at as usize + STEP, at as usize + reserved);
+            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, open, end, whose, listed: 0, before });
             Some(heap)
         }
     }
@@ -138,7 +146,7 @@ impl Heap {
         };
         // As its class is large, so that whoever gets it next may ask for any alignment of that class.
         let at = self.next.next_multiple_of(layout.align().max(size.min(PAGE)).max(SMALLEST));
-        match at.checked_add(size).filter(|&after| after <= self.end) {
+        match at.checked_add(size).filter(|&after| self.reaches(after)) {
             Some(after) => {
                 self.next = after;
                 at as *mut u8
@@ -149,6 +157,17 @@ impl Heap {
                 None => self.without(layout),
             },
         }
+    }
+
+    /// Whether everything before `after` can be used; opens as much as it takes.
+    fn reaches(&mut self, after: usize) -> bool {
+        if after > self.open && after <= self.end {
+            let size = (after - self.open).next_multiple_of(STEP).min(self.end - self.open);
+            if open(self.open, size) {
+                self.open += size;
+            }
+        }
+        after <= self.open
     }
 
     /// A block of a class, cut off from a larger one that is free.
@@ -182,9 +201,14 @@ impl Heap {
         if let Some(class) = self.class(layout) {
             self.list(block, class);
             if SMALLEST << class > LARGEST {
-                // Its place is kept, not the memory. It begins with a page, on which the link is.
-                // SAFETY: pages of a free block of ours.
-                unsafe { libc::madvise(block.add(PAGE).cast(), (SMALLEST << class) - PAGE, libc::MADV_DONTNEED) };
+                // Its place is kept, not the memory. The system's pages may be larger than ours.
+                // SAFETY: asks the system.
+                let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+                let Range { start, end } = pages_behind_link(block as usize, SMALLEST << class, page);
+                if start < end {
+                    // SAFETY: pages of a free block of ours, and of nobody else.
+                    unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) };
+                }
             }
         }
     }
@@ -204,6 +228,27 @@ impl Heap {
         (begin..self.end).contains(&(block as usize))
     }
 }
+
+/// Opens a part of what a heap has reserved; whether that was possible.
+fn open(at: usize, size: usize) -> bool {
+    // SAFETY: pages of our own that nobody uses yet.
+    unsafe { libc::mprotect(at as *mut _, size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
+}
+
+/// The whole pages of a free block that its link does not lie on; possibly none.
+const fn pages_behind_link(block: usize, size: usize, page: usize) -> Range<usize> {
+    let behind = block + size_of::<Free>();
+    let start = (behind + page - 1) / page * page;
+    start..(block + size) / page * page
+}
+
+// Of a block that lies askew of pages of 64 KiB nothing of its neighbours'.
+const _: () = {
+    let Range { start, end } = pages_behind_link(0x1_1000, 16 << 20, 64 << 10);
+    assert!(start == 0x2_0000 && end == 0x101_0000);
+    let Range { start, end } = pages_behind_link(0x1_1000, 16 << 20, PAGE);
+    assert!(start == 0x1_2000 && end == 0x101_1000);
+};
 
 /// The heap that a block lies in, if it is one of ours.
 fn heap_of(block: *mut u8) -> Option<*mut Heap> {

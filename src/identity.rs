@@ -101,7 +101,7 @@ fn about_library(header: &mut Header) {
 
 /// What the real library has said of itself, for the headers of this process and of its fork children.
 struct Said {
-    /// `NEW`, `KNOWN`, or the process that is just asking: not this one, if it was forked meanwhile.
+    /// One of those below, or the process that is just asking: not this one, if it was forked meanwhile.
     state: AtomicU32,
     product: UnsafeCell<Text<64>>,
     cann: UnsafeCell<Text<64>>,
@@ -117,6 +117,8 @@ unsafe impl Sync for Said {}
 
 const NEW: u32 = 0;
 const KNOWN: u32 = u32::MAX;
+/// There was nobody to ask; not before another object is loaded.
+const NOBODY: u32 = KNOWN - 1;
 
 static SAID: Said = Said {
     state: AtomicU32::new(NEW),
@@ -131,10 +133,15 @@ static SAID: Said = Said {
 pub fn is_wanted() -> bool {
     match SAID.state.load(Ordering::Relaxed) {
         NEW => true,
-        KNOWN => false,
+        KNOWN | NOBODY => false,
         // SAFETY: asks for our own number.
         asking => asking != unsafe { libc::getpid() } as u32,
     }
+}
+
+/// Other objects are loaded than before: there may be somebody to ask now.
+pub fn reconsider() {
+    let _ = SAID.state.compare_exchange(NOBODY, NEW, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// After how many calls of a thread the next one should look whether it can ask, if nobody has. It does so on a longer way
@@ -155,8 +162,9 @@ pub fn accepted(call: &Call, caller: usize) {
         // SAFETY: the vendor has accepted the call, and so has read the sizes, up to the first that is not 0.
         Amount::Sum { sizes, items } => (0..items).any(|at| unsafe { sizes.add(at).read_unaligned() } > 0),
     };
-    // Inside a function of the library's own that may have its lock nothing can be asked.
-    if !moves || vendor::calls_from(caller) {
+    // Inside a function of the library's own that may have its lock nothing can be asked. Nor before it is pinned: it may be
+    // just coming, and what it does to answer may need the loader's lock, whose holder may be waiting for this thread.
+    if !moves || vendor::calls_from(caller) || vendor::library().is_none() {
         return;
     }
     // Where none may ask, because each might be in a handler, fewer and fewer look: a look takes system calls.
@@ -170,16 +178,24 @@ pub fn accepted(call: &Call, caller: usize) {
         let take = || SAID.state.compare_exchange(state, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // A handler may have interrupted the library itself: then nobody asks.
         if is_wanted() && !edge::may_be_in_a_handler() && take() {
-            vendor::ask(|answer| match answer {
-                // SAFETY: we have the texts.
+            // A fork may have caught its parent amid the answers.
+            // SAFETY: we have the texts.
+            unsafe {
+                (*SAID.product.get()).clear();
+                (*SAID.cann.get()).clear();
+            }
+            let is_answered = vendor::ask(|answer| match answer {
+                // SAFETY: as above.
                 Answer::Product(text) => _ = unsafe { &mut *SAID.product.get() }.push(text.to_bytes()),
                 // SAFETY: as above.
                 Answer::Version(text) => _ = unsafe { &mut *SAID.cann.get() }.push(text.to_bytes()),
                 // ACL_DEVICE is 0, ACL_HOST is 1.
                 Answer::RunMode(mode) => SAID.form.store(if mode == 0 { 2 } else { 1 }, Ordering::Relaxed),
             });
-            SAID.state.store(KNOWN, Ordering::Release);
-            spread();
+            SAID.state.store(if is_answered { KNOWN } else { NOBODY }, Ordering::Release);
+            if is_answered {
+                spread();
+            }
         }
     });
 }
@@ -192,26 +208,18 @@ fn spread() {
     world::tell_product(product.as_bytes());
     world::tell_cann(cann.as_bytes());
     world::tell_form(form);
-    let header = process::process().map_or(core::ptr::null_mut(), Process::header_pointer);
-    if !header.is_null() {
-        // SAFETY: a mapping that stays, and may be written; no reference to it is at hand here.
-        unsafe {
-            (*header).form.store(form, Ordering::Relaxed);
-            // The product last: who sees it sees the rest.
-            publish((&raw mut (*header).cann).cast(), cann.as_array());
-            publish((&raw mut (*header).product).cast(), product.as_array());
-        }
+    if let Some(header) = process::process().and_then(Process::header) {
+        header.form.store(form, Ordering::Relaxed);
+        // The product last: who sees it sees the rest.
+        publish(&header.cann, cann.as_array());
+        publish(&header.product, product.as_array());
     }
 }
 
 /// Writes a text into a field of a header that others can see already; its first byte last, and so all of it or nothing.
-///
-/// # Safety
-/// The field may be written, and is as long as the text.
-unsafe fn publish<const N: usize>(field: *mut u8, text: &[u8; N]) {
-    for (at, byte) in text.iter().enumerate().skip(1).chain(text.iter().enumerate().take(1)) {
-        // SAFETY: the caller's promise. Byte by byte as atomic ones: whoever reads it meanwhile sees a part.
-        unsafe { AtomicU8::from_ptr(field.add(at)) }.store(*byte, Ordering::Release);
+fn publish<const N: usize>(field: &[AtomicU8; N], text: &[u8; N]) {
+    for at in (1..N).chain([0]) {
+        field[at].store(text[at], Ordering::Release);
     }
 }
 
@@ -220,8 +228,8 @@ fn about_product(header: &mut Header) {
     if SAID.state.load(Ordering::Acquire) == KNOWN {
         // SAFETY: nobody writes the texts any more.
         let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
-        header.product = *product.as_array();
-        header.cann = *cann.as_array();
+        header.product = product.as_array().map(AtomicU8::new);
+        header.cann = cann.as_array().map(AtomicU8::new);
         header.form.store(SAID.form.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }

@@ -26,7 +26,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 mod table;
 
 pub use table::Reach;
-use table::{MOST, Tally};
+use table::{MOST, Met};
 
 /// Whether there may be anything to strike with.
 static IS_SET: AtomicBool = AtomicBool::new(false);
@@ -196,7 +196,7 @@ unsafe fn draw(function: Function, call: &Call, caller: usize, before: &Before) 
     let mut known = Known { ends: ends.as_slice(), ..Known::new(function, call, caller as u64) };
     let mut is_read = false;
     let mut drawn: Option<What> = None;
-    table::visit(|injection: &Injection, tally: &Tally| {
+    table::visit(|injection: &Injection, met: &Met<'_>| {
         if !injection.selector.has(function) {
             return;
         }
@@ -208,7 +208,7 @@ unsafe fn draw(function: Function, call: &Call, caller: usize, before: &Before) 
             (known.bytes, known.direction) = unsafe { sums(call, before) };
             is_read = true;
         }
-        if injection.selector.matches(&known, tally) && tally.counts(injection) {
+        if injection.selector.matches(&known, met) && met.counts(injection) {
             let all = drawn.get_or_insert_default();
             let What { instead, then, delay_ns, delay_after_ns, fail_index } = injection.what;
             all.instead = all.instead.or(instead);

@@ -4,6 +4,7 @@
 //! output. What cannot be written is dropped: the host matters more.
 
 use crate::boot::wait_until;
+use crate::edge;
 use crate::settings::settings;
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
@@ -139,11 +140,13 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
 pub fn last_words(function: &str, rule: &str, statement: &str, fix: &str) {
     let said =
         format_args!("{function} breaks {rule}: {statement}. {fix}. The program is ended, as ACLSHIM_RULES says.");
-    line(Event::Aborted, rule, said);
-    with_desk(|papers, _| {
-        papers.line.clear();
-        let _ = writeln!(papers.line, "aclshim: {said}");
-        to_stderr(papers.line.as_bytes());
+    edge::undisturbed(|| {
+        line(Event::Aborted, rule, said);
+        with_desk(|papers, _| {
+            papers.line.clear();
+            let _ = writeln!(papers.line, "aclshim: {said}");
+            to_stderr(papers.line.as_bytes());
+        });
     });
 }
 
@@ -238,7 +241,6 @@ pub fn to_stderr(mut text: &[u8]) {
 pub fn append(path: &CStr, line: &[u8]) -> bool {
     // SAFETY: C strings and buffers of ours; the descriptor is closed before we leave.
     unsafe {
-        // A write beyond the limit would be a signal that kills the host.
         let mut limit = core::mem::zeroed::<libc::rlimit>();
         if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) != 0 || limit.rlim_cur < 1 << 20 {
             return false;
@@ -252,7 +254,9 @@ pub fn append(path: &CStr, line: &[u8]) -> bool {
         let mut about = core::mem::zeroed::<libc::stat>();
         // A FIFO without a reader would be a SIGPIPE; only a plain file is written to.
         let is_plain = libc::fstat(fd, &mut about) == 0 && about.st_mode & libc::S_IFMT == libc::S_IFREG;
-        let is_written = is_plain && libc::write(fd, line.as_ptr().cast(), line.len()) == line.len() as isize;
+        // A write beyond the limit would be a signal that kills the host.
+        let fits = (about.st_size as u64).saturating_add(line.len() as u64) <= limit.rlim_cur;
+        let is_written = is_plain && fits && libc::write(fd, line.as_ptr().cast(), line.len()) == line.len() as isize;
         libc::close(fd);
         is_written
     }

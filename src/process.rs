@@ -2,6 +2,8 @@
 //!
 //! All of it lies on pages that the kernel wipes in a fork child: the child finds nothing, and
 //! begins anew with its first copy. (An atfork handler alone would miss children of a raw clone.)
+//! It does so on other pages: the thread that forked still knows its place on these, and would
+//! share it with whoever opened that place before it.
 //! The rings themselves stay mapped there: a child whose parent was inside a call when it forked, perhaps
 //! in a signal handler, goes on where its parent was, and ends that call's record like it.
 
@@ -16,7 +18,7 @@ use aclshim_trace::ring::Place;
 use aclshim_trace::slot::{Note, Slot};
 use aclshim_trace::text::Text;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
 
@@ -28,6 +30,8 @@ const FREELY: usize = 24;
 /// The wiped pages.
 #[repr(C)]
 pub struct Process {
+    /// Whether it is this process's: 0 on pages that were wiped.
+    is_own: AtomicU32,
     /// One of the states below.
     state: AtomicU32,
     /// How many places are taken: so many rings were tried to be made.
@@ -50,13 +54,16 @@ const SIZE: usize = 256 * 1024;
 const _: () = assert!(size_of::<Process>() <= SIZE);
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
+/// Whether a handler makes a fork child forget what the kernel does not wipe.
+static IS_FORGOTTEN: AtomicBool = AtomicBool::new(false);
 /// Calls that came before there was anything to count them.
 static EARLY: AtomicU64 = AtomicU64::new(0);
 
-/// What there is, if a thread has copied.
+/// What there is, if a thread has copied in this process.
 pub fn process() -> Option<&'static Process> {
     // SAFETY: NULL, or pages that are never unmapped.
-    unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
+    let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() };
+    process.filter(|process| process.is_own.load(Ordering::Relaxed) != 0)
 }
 
 /// Counts a call that found nothing to be counted in.
@@ -66,6 +73,7 @@ pub fn miss_early() {
 
 /// The wiped pages, made with the first copy.
 pub fn own() -> Option<&'static Process> {
+    let before = PROCESS.load(Ordering::Acquire);
     if let Some(process) = process() {
         return Some(process);
     }
@@ -80,10 +88,11 @@ pub fn own() -> Option<&'static Process> {
         // Before anybody uses it: a fork in between would leave a child that knows of nothing.
         let is_wiped = libc::madvise(at, SIZE, libc::MADV_WIPEONFORK) == 0;
         let fresh = at.cast::<Process>();
-        if PROCESS.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        (*fresh).is_own.store(1, Ordering::Relaxed);
+        if PROCESS.compare_exchange(before, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             libc::munmap(at, SIZE);
-        } else if !is_wiped {
-            // A kernel before 4.14.
+        } else if !is_wiped && !IS_FORGOTTEN.swap(true, Ordering::Relaxed) {
+            // A kernel before 4.14. Once: a fork child inherits the handler.
             libc::pthread_atfork(None, None, Some(forget_in_child));
         }
     }
@@ -108,11 +117,6 @@ impl Process {
     pub fn header(&self) -> Option<&'static Header> {
         // SAFETY: NULL, or a mapping that stays.
         unsafe { self.header.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// The same to write to; NULL if there is no file.
-    pub fn header_pointer(&self) -> *mut Header {
-        self.header.load(Ordering::Acquire)
     }
 
     /// Counts a call that found no ring.
@@ -275,7 +279,7 @@ pub fn say_missed() {
 /// Says which settings make no sense.
 #[inline(never)] // as above
 fn say_nonsense() {
-    for &(line, why) in settings().wrong.iter().flatten() {
+    for (line, why) in settings().wrong.iter() {
         log::nonsense_line(line, why);
     }
     for &(setting, line) in settings().nonsense.iter().flatten() {

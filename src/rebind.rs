@@ -11,7 +11,7 @@ use crate::boot::{self, Standing, glance, is_own};
 use crate::elf::{self, Object, Place};
 use crate::objects::{self, Changes};
 use crate::settings::{DEEPBIND_FIX, settings};
-use crate::{libdl, maps, names, scope, target, vendor};
+use crate::{identity, libdl, maps, names, scope, target, vendor};
 use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -43,6 +43,7 @@ pub fn refresh(trigger: Trigger) {
     if objects::changes().is_none_or(looked_at) {
         return;
     }
+    identity::reconsider();
     match (vendor_came(), trigger) {
         (true, Trigger::Lookup) => target::warm(),
         (true, Trigger::Copy) => target::IS_WARM_WANTED.store(true, Ordering::Relaxed),

@@ -20,7 +20,7 @@ use aclshim_facts::call::{Call, Form};
 use aclshim_trace::clock::{counter, monotonic_ns, ticks};
 use aclshim_trace::layout::Mode;
 use aclshim_trace::record::Extent;
-use aclshim_trace::ring::Place;
+use aclshim_trace::ring::{Place, Slots};
 use aclshim_trace::slot::{Head, KIND_MAX, Layout, Note, Slot, end_word};
 use core::arch::asm;
 use core::ptr;
@@ -57,9 +57,6 @@ impl Answer {
         Self { code, of_vendor: Some(code) }
     }
 }
-
-/// No number: the call is not recorded.
-const NONE: u64 = u64::MAX;
 
 /// A call that may fit into one slot.
 pub struct Short {
@@ -153,16 +150,16 @@ impl Frame {
         if !settings().records() {
             return Self::none();
         }
-        let Some((place, number)) = claim(slots) else { return Self::none() };
+        let Some(claim) = claim(slots) else { return Self::none() };
+        let Claim { place, number, .. } = claim;
         let (head, outer) = enter(place, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));
-        // SAFETY: the claim says that the place is open.
-        let at = |number| unsafe { place.slot(number) };
         let follow = |nth: u64, layout, words: &[u64]| {
             let number = number + nth;
-            at(number).put(Head::done(number, layout, function as u8), words);
+            claim.slot(number).put(Head::done(number, layout, function as u8), words);
         };
+        let slot = claim.slot(number);
         // The first slot must not show what stood there before while its followers are new.
-        at(number).clear();
+        slot.clear();
         let extent = Extent::new(slots, 0, 0).0;
         follow(1, Layout::More, &[0, 0, extent, words[4], words[5], words[6], words[7]]);
         if slots > 2 {
@@ -171,7 +168,6 @@ impl Frame {
         for nth in 3..slots {
             follow(nth, Layout::Items, &[]);
         }
-        let slot = at(number);
         store(slot, caller, [words[0], words[1], words[2], words[3]]);
         slot.set(1, ticks(place.clock.load(Ordering::Relaxed)));
         slot.show(head);
@@ -190,17 +186,26 @@ impl Frame {
         self.end_at(code, |place| (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
     }
 
-    /// The calling thread's place and the record's number, while the record is the one that was begun: the drain may have
-    /// passed it by, and its place may be another's.
-    fn shown(&self) -> Option<(&'static Place, u64)> {
+    /// What was claimed for the record, while it is the one that was begun: the drain may have passed it by, and its place
+    /// may be another's.
+    fn shown(&self) -> Option<Claim> {
         // SAFETY: NULL, or pages that are never unmapped.
-        let place = unsafe { self.place.as_ref() }.filter(|place| place.is_open())?;
+        let place = unsafe { self.place.as_ref() }?;
+        let claim = Claim { place, slots: place.slots(), number: self.head.number(place.next.load(Ordering::Relaxed)) };
         // SAFETY: slots stay mapped.
         let is_shown = unsafe { (*self.slot).head() == self.head };
-        let number = self.head.number(place.next.load(Ordering::Relaxed));
-        // In the child of a handler that has forked and copied, the place is open again, on another ring.
-        let is_here = ptr::eq(place.slots().at(number), self.slot);
-        (is_shown && is_here).then_some((place, number))
+        // Not in the child of a handler that has forked: there the place is wiped.
+        let is_here = ptr::eq(claim.slots.at(claim.number), self.slot);
+        (is_shown && is_here).then_some(claim)
+    }
+
+    /// Adds to a word of the record's second slot, which a call has that began as [`long`](Self::long).
+    fn add(&self, words: &[(usize, u64)]) {
+        let Some(claim) = self.shown() else { return };
+        let more = claim.slot(claim.number + 1);
+        for &(word, value) in words {
+            more.set(word, more.0[word].load(Ordering::Relaxed) | value);
+        }
     }
 
     /// Tells what was found wrong with a call that began as [`long`](Self::long): in its record, and in notes behind it.
@@ -209,14 +214,8 @@ impl Frame {
     pub fn tell(&self, judgement: &Judgement) {
         // SAFETY: NULL, or pages that are never unmapped.
         let Some(place) = (unsafe { self.place.as_ref() }).filter(|place| place.is_open()) else { return };
-        if let Some((place, number)) = self.shown() {
-            // SAFETY: the place is open, and the record has two slots at least.
-            let more = unsafe { place.slot(number + 1) };
-            let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
-            for (word, value) in [(1, low), (2, high), (3, judgement.extent())] {
-                more.set(word, more.0[word].load(Ordering::Relaxed) | value);
-            }
-        }
+        let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
+        self.add(&[(1, low), (2, high), (3, judgement.extent())]);
         let number = self.head.number(place.next.load(Ordering::Relaxed));
         // SAFETY: the place is open, and ours. Without room for a note there are still the bits.
         judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });
@@ -224,11 +223,7 @@ impl Frame {
 
     /// Notes the scope that a call lies in which began as [`long`](Self::long).
     pub fn note_scope(&self, scope: u32) {
-        if let Some((place, number)) = self.shown() {
-            // SAFETY: the place is open, and the record has two slots at least.
-            let more = unsafe { place.slot(number + 1) };
-            more.set(3, more.0[3].load(Ordering::Relaxed) | Extent::new(0, 0, scope).0);
-        }
+        self.add(&[(3, Extent::new(0, 0, scope).0)]);
     }
 
     /// The time, for the end of a call that began as [`long`](Self::long).
@@ -254,7 +249,7 @@ impl Frame {
         // What the vendor has not looked at may not be looked at.
         if let (Form::Batch(of), Some(code)) = (&call.form, answer.of_vendor) {
             let shown = self.shown();
-            if let Some((place, number)) = shown {
+            if let Some(Claim { place, number, .. }) = shown {
                 // SAFETY: the caller's promise; the call was recorded as a batch.
                 unsafe { batch::complete(place, number, of, code, before.look) };
             }
@@ -283,11 +278,7 @@ impl Frame {
     /// Shows a flag of the call, which began as [`long`](Self::long), in its record.
     #[cold]
     pub fn flag(&self, flag: u16) {
-        if let Some((place, number)) = self.shown() {
-            // SAFETY: the place is open, and the record has two slots at least.
-            let more = unsafe { place.slot(number + 1) };
-            more.set(3, more.0[3].load(Ordering::Relaxed) | Extent::new(0, flag, 0).0);
-        }
+        self.add(&[(3, Extent::new(0, flag, 0).0)]);
     }
 
     #[inline(always)]
@@ -338,13 +329,38 @@ fn store(slot: &Slot, caller: usize, words: [u64; 4]) {
     }
 }
 
+/// Slots that were claimed for a call: where, and the first one's number.
+#[derive(Clone, Copy)]
+struct Claim {
+    place: &'static Place,
+    /// As it was before the claim: a handler may fork behind it, and its child finds the place wiped.
+    slots: Slots,
+    number: u64,
+}
+
+impl Claim {
+    /// A claim of `slots` at a place; one without room is an error.
+    fn at(place: &'static Place, slots: u64) -> Result<Self, Self> {
+        let before = place.slots();
+        let of = |number| Self { place, slots: before, number };
+        place.claim(slots).map(of).map_err(of)
+    }
+
+    /// A slot of it, or of its ring.
+    fn slot(&self, number: u64) -> &'static Slot {
+        // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
+        unsafe { &*self.slots.at(number) }
+    }
+}
+
 /// Slots for a call of this thread.
-fn claim(slots: u64) -> Option<(&'static Place, u64)> {
-    let thread = thread::current();
+fn claim(slots: u64) -> Option<Claim> {
     // SAFETY: NULL, or pages that are never unmapped.
-    let place = || unsafe { thread.place.get().as_ref() };
-    let number = place().map_or(Err(NONE), |place| place.claim(slots)).unwrap_or_else(|claimed| seek(claimed, slots));
-    place().filter(|_| number != NONE).map(|place| (place, number))
+    match unsafe { thread::current().place.get().as_ref() }.map(|place| Claim::at(place, slots)) {
+        Some(Ok(claim)) => Some(claim),
+        Some(Err(claim)) => seek(Some(claim), slots),
+        None => seek(None, slots),
+    }
 }
 
 /// Where the caller's stack ends.
@@ -374,35 +390,40 @@ fn enter(place: &Place, caller: usize, here: usize, head: Head) -> (Head, usize)
     (head, before)
 }
 
-/// A number for a call that found no place, or no room: `claimed` is what it got instead.
+/// Slots for a call that found no place, or no room: `claim` is what it got instead.
 #[cold]
 #[inline(never)]
-extern "C-unwind" fn seek(claimed: u64, slots: u64) -> u64 {
+fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
     let thread = thread::current();
     // SAFETY: NULL, or pages that are never unmapped.
     if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
-        return seek_room(place, claimed, slots);
+        // Not what was claimed elsewhere: a handler may have found this place only just now.
+        let claim = claim.filter(|claim| ptr::eq(claim.place, place));
+        return claim.map_or_else(|| Claim::at(place, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
     }
     if thread.patience.get() > 0 {
         thread.patience.set(thread.patience.get() - 1);
-        if let Some(process) = process::process() {
-            process.miss();
+        match process::process().or_else(|| edge::undisturbed(process::own).flatten()) {
+            Some(process) => process.miss(),
+            None => process::miss_early(),
         }
-        return NONE;
+        return None;
     }
     if edge::undisturbed(attach).unwrap_or(false) {
         // SAFETY: just attached, to pages that are never unmapped.
         let place = unsafe { &*thread.place.get() };
-        return place.claim(slots).unwrap_or_else(|claimed| seek_room(place, claimed, slots));
+        return Claim::at(place, slots).or_else(|claim| seek_room(claim, slots)).ok();
     }
-    NONE
+    None
 }
 
-fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
+/// Room for a claim that found none; if there is still none it is given back, and counted.
+fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
+    let Claim { place, number: claimed, .. } = claim;
     let is_put_off = drain::is_still_put_off();
     // SAFETY: the place is open, and this thread's.
     if !is_put_off && unsafe { place.is_lost_too(claimed, slots) } {
-        return NONE;
+        return Err(());
     }
     let now = ticks(place.clock.load(Ordering::Relaxed));
     // SAFETY: the place is open, and this thread's.
@@ -421,7 +442,7 @@ fn seek_room(place: &Place, claimed: u64, slots: u64) -> u64 {
         look(&mut || false)
     };
     come_back(place, is_put_off);
-    number.unwrap_or(NONE)
+    number.map(|_| claim).ok_or(())
 }
 
 /// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's

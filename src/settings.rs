@@ -84,8 +84,30 @@ pub struct Settings {
     pub config: Text<PATH>,
     /// Settings whose value made no sense, as many as there are, and the line of the file, or 0.
     pub nonsense: [Option<(&'static Setting, u32)>; SETTINGS.len()],
-    /// What is wrong with the file, and the line, or 0 for all of it.
-    pub wrong: [Option<(u32, Wrong)>; COMPLAINTS],
+    /// What is wrong with the file.
+    pub wrong: Complaints,
+}
+
+/// What is wrong with the settings file, as far as it is said.
+pub struct Complaints {
+    count: usize,
+    first: [(u32, Wrong); COMPLAINTS],
+}
+
+impl Complaints {
+    const NONE: Self = Self { count: 0, first: [(0, Wrong::Unreadable); COMPLAINTS] };
+
+    fn add(&mut self, line: u32, why: Wrong) {
+        if let Some(place) = self.first.get_mut(self.count) {
+            *place = (line, why);
+            self.count += 1;
+        }
+    }
+
+    /// Each of them, and its line, or 0 for the whole file.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Wrong)> {
+        self.first.iter().take(self.count).copied()
+    }
 }
 
 /// `enforce` among the words of [`MODE`].
@@ -109,6 +131,7 @@ struct Shared(UnsafeCell<Settings>);
 // SAFETY: written by the one thread that boots, before `boot` says that it is done; read after that.
 unsafe impl Sync for Shared {}
 
+// All zero: what is never set takes no memory, and nothing is copied from the file.
 static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     mode: 0,
     record: 0,
@@ -126,10 +149,10 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     inject: Text::new(),
     preset: 0,
     baseline: Text::new(),
-    ring_size: RING_SIZE.default_number(),
-    batch_items: BATCH_ITEMS.default_number(),
-    segment: SEGMENT.default_number(),
-    budget: BUDGET.default_number(),
+    ring_size: 0,
+    batch_items: 0,
+    segment: 0,
+    budget: 0,
     file: Text::new(),
     rank: Text::new(),
     dir: Text::new(),
@@ -140,10 +163,10 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     golden: 0,
     config: Text::new(),
     nonsense: [None; SETTINGS.len()],
-    wrong: [None; COMPLAINTS],
+    wrong: Complaints::NONE,
 }));
 
-/// The settings. Before [`read`] they are the defaults without a directory: no file is made.
+/// The settings. Before [`read`] no file is made by them: there is no directory for it.
 pub fn settings() -> &'static Settings {
     // SAFETY: see `Shared`.
     unsafe { &*IN_FORCE.0.get() }
@@ -198,6 +221,7 @@ pub unsafe fn read() {
         (&SEGMENT, &mut settings.segment),
         (&BUDGET, &mut settings.budget),
     ] {
+        *value = setting.default_number();
         let Some(given) = variable(setting) else { continue };
         match setting.number(given) {
             Some(number) => *value = number,

@@ -19,9 +19,11 @@ static SPANS: [[AtomicUsize; 2]; 8] = [const { [const { AtomicUsize::new(0) }; 2
 #[cold]
 pub fn calls_from(caller: usize) -> bool {
     is_own(caller)
-        || SPANS
-            .iter()
-            .any(|[start, end]| (start.load(Ordering::Acquire)..end.load(Ordering::Relaxed)).contains(&caller))
+        || SPANS.iter().any(|[start, end]| {
+            // 0 while somebody is about to remember one.
+            let start = start.load(Ordering::Acquire);
+            start != 0 && (start..end.load(Ordering::Relaxed)).contains(&caller)
+        })
 }
 
 /// Remembers an object.
@@ -58,9 +60,28 @@ pub fn learn_holder(address: usize) {
 static PATH: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 static BUILD_ID: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Its functions that tell who it is, where it has them.
+/// Its functions that tell who it is, where it has them. (Another interposer, if it was pinned first, has none.)
 const QUESTIONS: [&CStr; 4] = [c"aclrtGetSocName", c"aclrtGetRunMode", c"aclsysGetVersionStr", c"aclsysGetCANNVersion"];
 static ASKED: [AtomicUsize; QUESTIONS.len()] = [const { AtomicUsize::new(0) }; QUESTIONS.len()];
+
+/// The same of whoever has them first behind us. Nothing is asked of libdl: whoever holds its lock may be waiting for the
+/// caller. Nothing is pinned either: to be used at once.
+fn questions_behind_us() -> [usize; QUESTIONS.len()] {
+    let mut found = [0; QUESTIONS.len()];
+    let mut is_behind = false;
+    objects::each(|_, object| {
+        let Some(object) = object() else { return ControlFlow::Continue(()) };
+        if is_own(object.identity()) {
+            is_behind = true;
+        } else if is_behind {
+            for (place, name) in found.iter_mut().zip(QUESTIONS).filter(|(place, _)| **place == 0) {
+                *place = object.defined(name).unwrap_or(0);
+            }
+        }
+        if found.contains(&0) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    found
+}
 
 /// What the real library tells of itself.
 pub enum Answer<'a> {
@@ -95,9 +116,12 @@ unsafe fn ask_package(ask: usize, told: &mut impl FnMut(Answer<'_>)) {
     }
 }
 
-/// Asks the real library who it is. Not before it has copied something: it may not be ready to answer.
-pub fn ask(mut told: impl FnMut(Answer<'_>)) {
-    let [product, mode, version, package] = ASKED.each_ref().map(|place| place.load(Ordering::Relaxed));
+/// Asks the real library who it is; `false` if there is nobody to ask. Not before it has copied something: it may not be
+/// ready to answer.
+pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
+    let known = ASKED.each_ref().map(|place| place.load(Ordering::Relaxed));
+    let asked = if known == [0; QUESTIONS.len()] { questions_behind_us() } else { known };
+    let [product, mode, version, package] = asked;
     // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
     // 128 bytes long, and the structure of the last one 512.
     unsafe {
@@ -127,6 +151,7 @@ pub fn ask(mut told: impl FnMut(Answer<'_>)) {
             }
         }
     }
+    asked != [0; QUESTIONS.len()]
 }
 
 /// Remembers who holds `target`: the library at `path`, which is pinned.

@@ -439,6 +439,13 @@ fn under_limits_of_the_system_the_host_runs_as_without_the_shim() {
 }
 
 #[test]
+fn a_log_that_is_as_long_as_a_file_may_be_is_left_alone() {
+    let program = host("hosts/guest_limits.c");
+    let run = |run: Run| run.arg("fsize").arg("1048576").arg("full").env("ACLSHIM_RING_DIR", "/nonexistent");
+    assert_eq!(same_and_well(&program, run).stdout, "100 copies\n");
+}
+
+#[test]
 fn where_no_count_file_can_be_made_the_log_says_not_recording() {
     let program = host("hosts/guest_calls.c");
     let missing = scratch("ring").join("missing");

@@ -3,6 +3,9 @@
 #[path = "support/checking.rs"]
 mod checking;
 mod support;
+#[path = "support/ways.rs"]
+#[allow(dead_code)] // for the tests of bindings
+mod ways;
 
 use checking::{about, cases, counted, findings, ids, one, rules, same, text, words};
 use serde_json::json;
@@ -108,5 +111,26 @@ fn whoever_reads_the_ring_later_knows_the_product_and_the_release() {
         assert_eq!(errors(run("Ascend310P3", "9.2")), ["UNSUPPORTED-PRODUCT"], "{drain}");
         assert_eq!(errors(run("Ascend910B1", "8.5")), ["ZERO-SIZE"], "{drain}");
         assert_eq!(errors(run("Ascend910B1", "9.2")), [""; 0], "{drain}");
+    }
+}
+
+#[test]
+fn another_interposer_behind_the_shim_does_not_hide_the_product() {
+    for how in [ways::BY_NEXT, ways::BY_LOOKUP] {
+        let run = cases("good 1 offset 1").preload(ways::interposer(how));
+        let output = run.env("ASCENDCL_SIM_SOC", "Ascend310P3").run().ok();
+        assert!(rules(&output).contains(&"UNSUPPORTED-PRODUCT".to_owned()), "{how}: {:?}", findings(&output));
+    }
+}
+
+#[test]
+fn a_library_that_copies_before_it_is_pinned_is_asked_once_it_is() {
+    let vendor = Build::new("hosts/check_vendor.c").library("ascendcl");
+    let plugin = Build::new("hosts/check_late.c").arg("-DPLUGIN").link("ascendcl").library("plugin");
+    let program = Build::new("hosts/check_late.c").program();
+    for drain in ["auto", "off"] {
+        let run = Run::new(&program).arg(&plugin).library_path(vendor.parent().unwrap()).shim();
+        let output = run.env("ACLSHIM_DRAIN", drain).run().ok();
+        assert_eq!(output.stdout, "0 0 0, then 1 1 1\n", "{drain}");
     }
 }

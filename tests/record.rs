@@ -93,6 +93,20 @@ fn a_thousand_children_of_a_calling_process_record_for_themselves() {
     done(output);
 }
 
+#[test]
+fn a_thread_that_forks_shares_no_ring_with_one_that_calls_before_it_in_the_child() {
+    let program = patterned("hosts/record_inherited.c");
+    for drain in ["auto", "off"] {
+        let run = |run: Run| run.arg("20000").env("ACLSHIM_DRAIN", drain).env("ACLSHIM_RECORD", "audit");
+        let output = same(&program, run).ok();
+        let found = balanced_at_any_end(&output);
+        assert_eq!(found.processes, 2, "{drain}");
+        // That each stands under its own thread is looked at record by record.
+        assert_eq!(found.lanes.keys().copied().collect::<Vec<_>>(), [0, 1, 2], "{drain}");
+        done(output);
+    }
+}
+
 // ---- Signals ----
 
 #[test]

@@ -27,8 +27,9 @@ pub enum Reach {
     WholeProcess,
 }
 
-/// How often an injection has met a call.
-pub struct Tally {
+/// How often an injection has met a call. Each word also holds the injection's generation: the place may be another's by
+/// the time that somebody who has looked at it comes to count.
+struct Tally {
     /// So many that its selector means.
     seen: AtomicU64,
     /// So many that it has struck.
@@ -37,24 +38,54 @@ pub struct Tally {
     sites: [AtomicU64; 8],
 }
 
+/// How many bits count; the generation is above them.
+const COUNT_BITS: u32 = 48;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// The same of places in the code, where the generation is counted modulo 256.
+const SITE_BITS: u32 = 56;
+
 impl Tally {
-    /// Counts a call that the selector means; whether it is struck.
-    pub fn counts(&self, injection: &Injection) -> bool {
-        let number = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
-        if !injection.strikes(number) {
-            return false;
-        }
-        let most = injection.times.filter(|_| !injection.is_numbered()).unwrap_or(u64::MAX);
-        let more = |struck: u64| (struck < most).then_some(struck + 1);
-        self.struck.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    fn generation(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed) >> COUNT_BITS
     }
 
-    fn clear(&self) {
-        [&self.seen, &self.struck].into_iter().chain(&self.sites).for_each(|word| word.store(0, Ordering::Relaxed));
+    /// Begins to count for another injection.
+    fn begin(&self) {
+        let none = self.generation().wrapping_add(1) << COUNT_BITS;
+        [&self.seen, &self.struck].into_iter().for_each(|word| word.store(none, Ordering::Relaxed));
     }
 }
 
-impl Names for Tally {
+/// The tally of an injection, for one that has met it.
+pub struct Met<'a> {
+    tally: &'a Tally,
+    generation: u64,
+}
+
+impl<'a> Met<'a> {
+    /// Of the injection that has the tally now.
+    fn now(tally: &'a Tally) -> Self {
+        Self { tally, generation: tally.generation() }
+    }
+
+    /// Adds one to a word while it is this injection's and has fewer than `most`; how many it has then.
+    fn add(&self, word: &AtomicU64, most: u64) -> Option<u64> {
+        let more = |had: u64| (had >> COUNT_BITS == self.generation && had & COUNT < most).then_some(had + 1);
+        let had = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some((had & COUNT) + 1)
+    }
+
+    /// Counts a call that the selector means; whether it is struck.
+    pub fn counts(&self, injection: &Injection) -> bool {
+        if !self.add(&self.tally.seen, COUNT).is_some_and(|number| injection.strikes(number)) {
+            return false;
+        }
+        let most = injection.times.filter(|_| !injection.is_numbered()).unwrap_or(COUNT).min(COUNT);
+        self.add(&self.tally.struck, most).is_some()
+    }
+}
+
+impl Names for Met<'_> {
     fn stream(&self, stream: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         Here.stream(stream, is)
     }
@@ -65,13 +96,18 @@ impl Names for Tally {
 
     /// Asks once for each place: a look takes system calls, and programs copy from few places.
     fn module(&self, address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
-        let place = &self.sites[address as usize / 4 % self.sites.len()];
+        let place = &self.tally.sites[address as usize / 4 % self.tally.sites.len()];
+        // All zero is no place; an address that leaves no room for the rest is asked for each time.
+        let wanted = self.generation << SITE_BITS | address << 1;
+        let fits = address != 0 && address >> (SITE_BITS - 1) == 0;
         let known = place.load(Ordering::Relaxed);
-        if known >> 1 == address {
+        if fits && known & !1 == wanted {
             return known & 1 == 1;
         }
         let is_it = Here.module(address, is);
-        place.store(address << 1 | u64::from(is_it), Ordering::Relaxed);
+        if fits {
+            place.store(wanted | u64::from(is_it), Ordering::Relaxed);
+        }
         is_it
     }
 }
@@ -180,10 +216,10 @@ pub fn has_any() -> bool {
 
 /// Visits what may strike a call of the calling thread. A handler may jump out, but hardly while a slot is looked through:
 /// that is over once its injection is copied.
-pub fn visit(mut each: impl FnMut(&Injection, &Tally)) {
+pub fn visit(mut each: impl FnMut(&Injection, &Met<'_>)) {
     let Some(pages) = pages() else { return };
     for (injection, tally) in for_good().iter().zip(&pages.for_good) {
-        each(injection, tally);
+        each(injection, &Met::now(tally));
     }
     // 0 if it has none: then none of these is its own.
     let me = thread::current().number.get();
@@ -196,11 +232,11 @@ pub fn visit(mut each: impl FnMut(&Injection, &Tally)) {
         let is_meant = is_set && [0, me].contains(&slot.thread.load(Ordering::Relaxed));
         // SAFETY: it is set, and while we are among its readers nobody writes to it. (Who takes it looks for readers
         // after having said that it is taken, and we look for that after having said that we read.)
-        let injection = is_meant.then(|| unsafe { *(*slot.injection.get()).assume_init_ref() });
+        let met = is_meant.then(|| (unsafe { *(*slot.injection.get()).assume_init_ref() }, Met::now(tally)));
         // A handler that forked meanwhile has left its child, if this is it, without any.
         let _ = slot.readers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |readers| readers.checked_sub(1));
-        if let Some(injection) = &injection {
-            each(injection, tally);
+        if let Some((injection, met)) = &met {
+            each(injection, met);
         }
     }
 }
@@ -228,7 +264,7 @@ pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>
         unsafe { (*slot.injection.get()).write(injection) };
         slot.scope.store(scope, Ordering::Relaxed);
         slot.thread.store(thread, Ordering::Relaxed);
-        pages.of_scopes[at].clear();
+        pages.of_scopes[at].begin();
     }
     of(taken, SET);
     Ok(())
@@ -258,5 +294,5 @@ pub fn remove(scope: u64) {
 
 /// How often those of a scope have struck.
 pub fn struck(scope: u64) -> u64 {
-    of(scope).map(|(_, tally)| tally.struck.load(Ordering::Relaxed)).sum()
+    of(scope).map(|(_, tally)| tally.struck.load(Ordering::Relaxed) & COUNT).sum()
 }

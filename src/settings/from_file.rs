@@ -1,6 +1,6 @@
 //! What the settings file says. It is read only where `ACLSHIM_CONFIG` names it.
 
-use super::COMPLAINTS;
+use super::Complaints;
 use aclshim_facts::settings::file::{self, Said, Wrong};
 use aclshim_facts::settings::{SETTINGS, Setting};
 use aclshim_trace::text::Text;
@@ -20,13 +20,8 @@ pub struct FromFile {
 impl FromFile {
     /// Reads it; what makes no sense goes into `wrong`.
     #[inline(never)] // what it has on the stack is not to lie under the rest
-    pub fn read(path: &CStr, wrong: &mut [Option<(u32, Wrong)>; COMPLAINTS]) -> Option<Self> {
-        let mut places = wrong.iter_mut();
-        let mut complain = |line: u32, why: Wrong| {
-            if let Some(place) = places.next() {
-                *place = Some((line, why));
-            }
-        };
+    pub fn read(path: &CStr, wrong: &mut Complaints) -> Option<Self> {
+        let mut complain = |line: u32, why: Wrong| wrong.add(line, why);
         let (text, length) = load(path).map_err(|why| complain(0, why)).ok()?;
         let mut found = Self { text, values: [(0, 0, 0); SETTINGS.len()], rules: Text::new() };
         // SAFETY: memory of our own that is that long, and stays until we are dropped.

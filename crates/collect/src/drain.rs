@@ -347,7 +347,7 @@ impl Drain {
 
 /// Whether the process knows its product.
 fn is_known(header: &Header) -> bool {
-    header.product[0] != 0
+    header.product[0].load(Ordering::Acquire) != 0
 }
 
 /// The process as `/proc` names it, if it can be looked at from here.

@@ -124,9 +124,9 @@ pub struct Header {
     /// The rank among the processes of a job, where one is set.
     pub rank: [u8; 16],
     /// The product, as `aclrtGetSocName` names it; empty while unknown.
-    pub product: [u8; 64],
+    pub product: [AtomicU8; 64],
     /// The CANN version; empty while unknown.
-    pub cann: [u8; 64],
+    pub cann: [AtomicU8; 64],
     /// The build id of the real library in hexadecimal digits.
     pub build_id: [u8; 64],
     /// The pattern for the names of output files.

@@ -3,6 +3,7 @@
 use crate::clock::{self, Calibration};
 use crate::layout::{Clock, Header, Moment};
 use crate::sync::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU8;
 use std::ffi::OsStr;
 use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
@@ -67,6 +68,13 @@ fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(bytes(field)).into_owned()
 }
 
+/// The same of a field that may be written to meanwhile: its first byte comes last.
+fn late_text(field: &[AtomicU8]) -> String {
+    let byte = |byte: &AtomicU8| byte.load(Ordering::Acquire);
+    let length = field.iter().position(|at| byte(at) == 0).unwrap_or(field.len());
+    text(&field[..length].iter().map(byte).collect::<Vec<_>>())
+}
+
 fn path(field: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes(field)).into()
 }
@@ -106,13 +114,13 @@ impl Origin {
             budget: header.budget,
             calls: header.calls,
             functions,
-            product: text(&header.product),
-            cann: text(&header.cann),
+            product: late_text(&header.product),
+            cann: late_text(&header.cann),
             form: header.form.load(Ordering::Relaxed),
             library: path(&header.library),
             build_id: text(&header.build_id),
             settings: text(&header.settings),
-            maps: text(&header.maps.each_ref().map(|byte| byte.load(Ordering::Acquire))),
+            maps: late_text(&header.maps),
             calibration: None,
         };
         let (born, later) = (header.born.get(), header.later.get());

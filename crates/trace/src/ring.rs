@@ -66,12 +66,14 @@ impl Place {
     #[cold]
     #[inline(never)]
     pub unsafe fn give_up(&self, claimed: u64) {
+        let slots = self.slots();
         // SAFETY: NULL where it is not open, else what it was opened with.
         let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return };
         if !self.give_back(claimed, 1) && claimed < self.room(control) {
             let words = [0, u64::from(control.owner.load(Ordering::Relaxed))];
-            // SAFETY: an open place has slots, and this one is ours.
-            unsafe { self.slot(claimed) }.put(Head::done(claimed, Layout::Note, Note::Thread as u8), &words);
+            // SAFETY: the place was open when it was asked for its slots, which stay mapped, and this one is ours.
+            let slot = unsafe { &*slots.at(claimed) };
+            slot.put(Head::done(claimed, Layout::Note, Note::Thread as u8), &words);
         }
     }
 
@@ -203,23 +205,17 @@ impl Place {
     /// # Safety
     /// The place is open, and the calling thread's.
     pub unsafe fn tell_lost(&self, control: &Control, now: u64) {
-        let calls = (&control.not_recorded, &control.told);
-        let notes = (&control.notes_lost, &control.notes_told);
-        let [calls, notes] = [calls, notes].map(|(lost, told)| {
-            let (lost, before) = (lost.load(Ordering::Relaxed), told.load(Ordering::Relaxed));
-            (told, lost, before)
-        });
-        let untold = [calls, notes].map(|(_, lost, before)| lost - before);
+        let both = [(&control.not_recorded, &control.told), (&control.notes_lost, &control.notes_told)];
+        // Said to be told before it is: a handler that comes in between must not tell the same.
+        let untold = both.map(|(lost, told)| take_untold(lost, told));
         if untold == [0; 2] {
             return;
         }
         let words = [control.lost_since.load(Ordering::Relaxed), now, untold[0], untold[1]];
-        // Before it is told: a handler that comes in between must not tell the same.
-        [calls, notes].iter().for_each(|(told, lost, _)| told.store(*lost, Ordering::Relaxed));
         // SAFETY: the caller's promise.
         if !unsafe { self.note(Note::Lost, &words) } {
-            for (told, lost, before) in [calls, notes] {
-                let _ = told.compare_exchange(lost, before, Ordering::Relaxed, Ordering::Relaxed);
+            for ((_, told), untold) in both.into_iter().zip(untold) {
+                told.fetch_sub(untold, Ordering::Relaxed);
             }
         }
     }
@@ -229,6 +225,7 @@ impl Place {
     /// # Safety
     /// The place is open, and the calling thread's.
     pub unsafe fn note(&self, note: Note, words: &[u64]) -> bool {
+        let slots = self.slots();
         let number = match self.claim(1) {
             Ok(number) => number,
             Err(number) => {
@@ -240,9 +237,21 @@ impl Place {
                 number
             }
         };
-        // SAFETY: the caller's promise.
-        unsafe { self.slot(number) }.put(Head::done(number, Layout::Note, note as u8), words);
+        // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
+        unsafe { &*slots.at(number) }.put(Head::done(number, Layout::Note, note as u8), words);
         true
+    }
+}
+
+/// How many of what was lost nobody has told yet; they are the caller's to tell. A handler that tells some meanwhile has
+/// its own share.
+fn take_untold(lost: &AtomicU64, told: &AtomicU64) -> u64 {
+    loop {
+        let before = told.load(Ordering::Relaxed);
+        let now = lost.load(Ordering::Relaxed);
+        if told.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            return now.saturating_sub(before);
+        }
     }
 }
 
