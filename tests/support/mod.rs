@@ -61,6 +61,8 @@ pub fn scratch(name: &str) -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let folder = root().join("target/tests").join(format!("{name}-{}-{number}", std::process::id()));
+    // Of an earlier process with the same number.
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a scratch folder");
     folder
 }
