@@ -4,9 +4,9 @@
 
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{
-    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, END_WAIT, FILE, FORM, GOLDEN, INJECT, MODE,
-    MUTE, PRESET, REAL, RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting,
-    Value, bytes_text,
+    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, END_WAIT, FILE, FORM, GOLDEN, INJECT,
+    MODE, MUTE, PRESET, REAL, RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR,
+    Setting, Value, bytes_text,
 };
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;

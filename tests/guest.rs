@@ -403,6 +403,15 @@ fn calls_from_static_and_thread_local_objects_are_counted() {
 }
 
 #[test]
+fn a_call_that_comes_while_the_file_is_made_is_counted_although_nobody_calls_again() {
+    // Its own function is to be found by the shim.
+    let program = Build::new("hosts/guest_making.c").arg("-rdynamic").link("ascendcl").program();
+    let output = Run::new(program).sim().shim().run().ok();
+    let stat = output.stat();
+    assert_eq!(["calls", "not_recorded"].map(|key| stat.total(key)), [1, 1], "{}", stat.0);
+}
+
+#[test]
 fn ten_thousand_short_threads_are_counted_in_one_file_of_four_mib_at_most() {
     let program = host("hosts/guest_threads.c");
     let size = |output: &Output| {
