@@ -67,6 +67,17 @@ pub fn scratch(name: &str) -> PathBuf {
     folder
 }
 
+/// Writes a program, or a script, that is to be run. By another process: what this one has open for writing is open in
+/// every child that another test starts at that moment, and the system runs no file that somebody may write to.
+#[track_caller]
+pub fn runnable(path: &Path, content: &[u8]) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut child = command.spawn().expect("sh");
+    child.stdin.take().expect("its input").write_all(content).expect("it reads");
+    assert!(child.wait().expect("sh").success(), "{}", path.display());
+}
+
 /// One run of a program.
 pub struct Run {
     command: Command,
