@@ -238,9 +238,16 @@ impl Stat {
     /// About a directory, or a file, and the rings in a folder.
     #[track_caller]
     pub fn of(dir: &Path, rings: &Path) -> Self {
+        Self::asked(dir, rings).unwrap_or_else(|said| panic!("aclshim stat: {said}"))
+    }
+
+    /// The same, or why there is none: of a program that has just been started there may be nothing to read yet.
+    pub fn asked(dir: &Path, rings: &Path) -> Result<Self, String> {
         let output = aclshim().env("ACLSHIM_RING_DIR", rings).args(["stat", "--json"]).arg(dir).output().expect("stat");
-        assert!(output.status.success(), "aclshim stat: {}", String::from_utf8_lossy(&output.stderr));
-        Self(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+        match output.status.success() {
+            true => Ok(Self(serde_json::from_slice(&output.stdout).expect("one JSON object"))),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
     }
 
     /// A total.
