@@ -13,7 +13,7 @@ use aclshim_facts::FUNCTIONS;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
-use aclshim_trace::ring::Place;
+use aclshim_trace::ring::{Place, add_alone};
 use aclshim_trace::slot::{Note, Slot};
 use aclshim_trace::text::Text;
 use core::ptr;
@@ -37,6 +37,8 @@ pub struct Process {
     inode: AtomicU64,
     /// Calls that no file could count.
     pub missed: AtomicU64,
+    /// Marks, scopes and names that found no ring.
+    pub notes_missed: AtomicU64,
     /// What the drain in this process and its host have to say to each other.
     pub drain: drain::Desk,
     places: [Place; PLACES],
@@ -210,6 +212,11 @@ impl Process {
         place.reopen();
         let ticks = aclshim_trace::clock::ticks(place.clock.load(Ordering::Relaxed));
         let [first, second] = identity::thread_name();
+        let notes = self.notes_missed.swap(0, Ordering::Relaxed);
+        if notes > 0 && control.is_all_told() {
+            control.lost_since.store(ticks, Ordering::Relaxed);
+        }
+        add_alone(&control.notes_lost, notes);
         // SAFETY: the place is open, and ours. What the former owner lost is told before the new one comes.
         unsafe {
             place.tell_lost(control, ticks);

@@ -1,5 +1,7 @@
-/* guest_making: a thread copies once while another one makes the ring file, and neither copies again. */
+/* guest_making [mark]: a thread copies once while another one makes the ring file, and neither copies again. With `mark`
+ * it leaves a mark meanwhile, and copies later. */
 #include "guest_host.h"
+#include "aclshim.h"
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -21,17 +23,21 @@ static void *first(void *unused)
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     limit();
+    int marks = argc > 1 && !strcmp(argv[1], "mark");
     pthread_t maker;
     pthread_create(&maker, NULL, first, NULL);
     while (!is_making)
         sched_yield();
-    copies(1);
+    if (marks)
+        aclshim_mark("nobody has room for it");
+    else
+        copies(1);
     may_go_on = 1;
     pthread_join(maker, NULL);
+    copies(marks);
     printf("2 calls\n");
-    own(2);
     return 0;
 }
