@@ -350,6 +350,7 @@ fn a_textfile_is_never_seen_half_written() {
             seen.store(texts.len(), Ordering::Relaxed);
         }
     });
+    assert!(texts.len() >= 4, "{} texts", texts.len());
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o644);
     collector.end(libc::SIGTERM);
     let left: Vec<_> = fs::read_dir(&*place.told).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -1,7 +1,7 @@
 //! Host programs, compiled.
 
 use super::{root, sim, target};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -72,12 +72,9 @@ impl Build {
 
     /// The file, compiled once: a program that is built anew is, to whoever asks for its symbols, not the one that ran.
     fn compiled(self, extra: &[&str], file: &str) -> PathBuf {
-        static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<OnceLock<()>>>>> = Mutex::new(None);
+        static KNOWN: Mutex<BTreeMap<PathBuf, Arc<OnceLock<()>>>> = Mutex::new(BTreeMap::new());
         let output = target("tests/built").join(file);
-        let once = {
-            let mut known = KNOWN.lock().unwrap();
-            known.get_or_insert_default().entry(output.clone()).or_default().clone()
-        };
+        let once = KNOWN.lock().unwrap().entry(output.clone()).or_default().clone();
         once.get_or_init(|| {
             if !output.exists() {
                 self.compile(extra, &output);
