@@ -2,7 +2,7 @@
 //!
 //! It leaves no trace in what belongs to the host: its own heap, its own descriptors, all signals
 //! held back, no lock that a host's thread ever takes. The host talks to it through a few words of
-//! memory; at its end it waits for the last records to be written, 200 ms at most.
+//! memory; at its end it waits for the last records to be written, but not for ever.
 //!
 //! There are two threads. A program may end by its last thread's end, and libc then runs what the
 //! program has for its end on that thread; so the last one must not be the drain, which has no
@@ -248,7 +248,7 @@ fn futex(word: &AtomicU32, operation: i32, value: u32, ns: u64) {
     }
 }
 
-/// Has the drain write everything that there is, and waits for it, 200 ms at most.
+/// Has the drain write everything that there is, and waits for it as long as the settings say.
 fn finish() {
     let Some(process) = process::process() else { return };
     let desk = &process.drain;
@@ -257,7 +257,7 @@ fn finish() {
     }
     let asked = desk.asked.fetch_add(1, Ordering::AcqRel) + 1;
     futex(&desk.asked, libc::FUTEX_WAKE, 1, 0);
-    let end = monotonic_ns() + 200_000_000;
+    let end = monotonic_ns() + settings().end_wait * 1_000_000;
     loop {
         let answered = desk.answered.load(Ordering::Acquire);
         let left = end.saturating_sub(monotonic_ns());

@@ -10,15 +10,16 @@
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{check, drain, identity, inject, maps};
+use crate::{check, drain, edge, identity, inject, maps};
 use aclshim_facts::FUNCTIONS;
+use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
-use aclshim_trace::ring::Place;
+use aclshim_trace::ring::{Place, add_alone};
 use aclshim_trace::slot::{Note, Slot};
 use aclshim_trace::text::Text;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
 
@@ -40,6 +41,8 @@ pub struct Process {
     inode: AtomicU64,
     /// Calls that no file could count.
     pub missed: AtomicU64,
+    /// Marks, scopes and names that found no ring.
+    pub notes_missed: AtomicU64,
     /// What the drain in this process and its host have to say to each other.
     pub drain: drain::Desk,
     places: [Place; PLACES],
@@ -122,9 +125,23 @@ impl Process {
     /// Counts a call that found no ring.
     pub fn miss(&self) {
         match self.header() {
-            Some(header) => header.not_recorded.fetch_add(1, Ordering::Relaxed),
-            None => self.missed.fetch_add(1, Ordering::Relaxed),
-        };
+            Some(header) => _ = header.not_recorded.fetch_add(1, Ordering::Relaxed),
+            None => {
+                self.missed.fetch_add(1, Ordering::Relaxed);
+                self.hand_over();
+            }
+        }
+    }
+
+    /// Has the file count what was missed before it was there: by whoever made it, and by whoever missed a call meanwhile,
+    /// because neither may come again.
+    fn hand_over(&self) {
+        // Either sees what the other has stored.
+        fence(Ordering::SeqCst);
+        if let Some(header) = self.header() {
+            let missed = EARLY.swap(0, Ordering::Relaxed) + self.missed.swap(0, Ordering::Relaxed);
+            header.not_recorded.fetch_add(missed, Ordering::Relaxed);
+        }
     }
 
     /// Makes the file unless somebody has, or is just about to.
@@ -134,10 +151,16 @@ impl Process {
         {
             self.make();
         }
-        wait_until(|| self.state.load(Ordering::Acquire) != BUSY);
+        let is_busy = || self.state.load(Ordering::Acquire) == BUSY;
+        wait_until(|| !is_busy());
+        // A caller that is to wait rather than lose a call; but not one that may have interrupted whoever makes the file.
+        if settings().record == Mode::Lossless as usize && is_busy() && !edge::may_be_in_a_handler() {
+            let end = monotonic_ns() + 100_000_000;
+            while is_busy() && monotonic_ns() < end {
+                edge::pause(100_000);
+            }
+        }
         let header = self.header()?;
-        let missed = EARLY.swap(0, Ordering::Relaxed) + self.missed.swap(0, Ordering::Relaxed);
-        header.not_recorded.fetch_add(missed, Ordering::Relaxed);
         Some(File { header, inode: self.inode.load(Ordering::Relaxed) })
     }
 
@@ -151,6 +174,7 @@ impl Process {
                 self.inode.store(inode, Ordering::Relaxed);
                 self.header.store(ptr::from_ref(header).cast_mut(), Ordering::Release);
                 self.state.store(READY, Ordering::Release);
+                self.hand_over();
                 // When others see the file: until then a kill would leave one that nobody can read.
                 maps::of_code(&header.maps);
             }
@@ -192,6 +216,11 @@ impl Process {
         place.reopen();
         let ticks = aclshim_trace::clock::ticks(place.clock.load(Ordering::Relaxed));
         let [first, second] = identity::thread_name();
+        let notes = self.notes_missed.swap(0, Ordering::Relaxed);
+        if notes > 0 && control.is_all_told() {
+            control.lost_since.store(ticks, Ordering::Relaxed);
+        }
+        add_alone(&control.notes_lost, notes);
         // SAFETY: the place is open, and ours. What the former owner lost is told before the new one comes.
         unsafe {
             place.tell_lost(control, ticks);

@@ -4,9 +4,9 @@
 
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{
-    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, FILE, FORM, GOLDEN, INJECT, MODE,
-    MUTE, PRESET, REAL, RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR, Setting,
-    Value, bytes_text,
+    AS, BASELINE, BATCH_ITEMS, BUDGET, CALLS, CANN, CONFIG, DEEPBIND, DIR, DRAIN, END_WAIT, FILE, FORM, GOLDEN, INJECT,
+    MODE, MUTE, PRESET, REAL, RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR,
+    Setting, Value, bytes_text,
 };
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
@@ -36,6 +36,8 @@ pub struct Settings {
     pub deepbind: usize,
     /// [`RING_SIZE`].
     pub ring_size: u64,
+    /// [`END_WAIT`].
+    pub end_wait: u64,
     /// [`BATCH_ITEMS`].
     pub batch_items: u64,
     /// [`SEGMENT`].
@@ -150,6 +152,7 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(Settings {
     preset: 0,
     baseline: Text::new(),
     ring_size: 0,
+    end_wait: 0,
     batch_items: 0,
     segment: 0,
     budget: 0,
@@ -217,6 +220,7 @@ pub unsafe fn read() {
     }
     for (setting, value) in [
         (&RING_SIZE, &mut settings.ring_size),
+        (&END_WAIT, &mut settings.end_wait),
         (&BATCH_ITEMS, &mut settings.batch_items),
         (&SEGMENT, &mut settings.segment),
         (&BUDGET, &mut settings.budget),
@@ -318,6 +322,7 @@ impl Settings {
             ];
             let number = [
                 (&RING_SIZE, u64::from(self.slots()) * 64),
+                (&END_WAIT, self.end_wait),
                 (&BATCH_ITEMS, self.batch_items),
                 (&SEGMENT, self.segment),
                 (&BUDGET, self.budget),

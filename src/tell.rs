@@ -18,7 +18,7 @@ pub enum Told {
     Yes,
     /// Nothing is recorded here.
     Off,
-    /// There was no room. A full ring tells of it later; where there is none, only this does.
+    /// There was no room. A full ring tells of it later; where there is none, the next one that a thread gets does.
     NoRoom,
 }
 
@@ -51,7 +51,11 @@ fn tell(telling: &Telling<'_>) -> Told {
         let place = match take_place() {
             Ok(place) => place,
             Err(Nowhere::Off) => return Told::Off,
-            Err(Nowhere::Early | Nowhere::NoRing(_)) => return Told::NoRoom,
+            Err(Nowhere::Early) => return Told::NoRoom,
+            Err(Nowhere::NoRing(process)) => {
+                process.notes_missed.fetch_add(1, Ordering::Relaxed);
+                return Told::NoRoom;
+            }
         };
         let now = ticks(place.clock.load(Ordering::Relaxed));
         let is_waiting = place.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;

@@ -13,8 +13,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use support::{Build, Run, aclshim, scratch, shim, sim, target};
+use std::process::{Child, Command, Stdio};
+use support::{Build, Run, aclshim, runnable, scratch, shim, sim, target};
 
 /// What the doctor said.
 struct Told {
@@ -107,8 +107,7 @@ fn changed(file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
     let copy = scratch("changed").join(file.file_name().unwrap());
     let mut bytes = fs::read(file).unwrap();
     change(&mut bytes);
-    fs::write(&copy, bytes).unwrap();
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    runnable(&copy, &bytes);
     copy
 }
 
@@ -120,8 +119,7 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 
 fn script(first_line: &str, rest: &str) -> PathBuf {
     let file = scratch("script").join("script");
-    fs::write(&file, format!("{first_line}\n{rest}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    runnable(&file, format!("{first_line}\n{rest}\n").as_bytes());
     file
 }
 
@@ -172,7 +170,7 @@ fn a_library_that_cannot_be_loaded_or_crashes_harms_nobody() {
 fn a_shim_of_another_version_or_none_or_a_damaged_one_is_named() {
     let place = scratch("installed");
     let command = place.join("aclshim");
-    fs::copy(target("release/aclshim"), &command).unwrap();
+    runnable(&command, &fs::read(target("release/aclshim")).unwrap());
     let run = || Run::new(&command).arg("doctor").arg("--json").sim();
     told(run()).is_not_well().says("shim", "problem", &["was not found", "of one release"]);
     let other = changed(&shim(), |bytes| replace(bytes, b"aclshim\x000.1.0\0", b"aclshim\x009.8.7\0"));
@@ -214,16 +212,27 @@ fn places_that_will_not_do_are_problems() {
     told(limited.sim()).is_not_well().says("rings-limit", "problem", &["ulimit -f"]);
 }
 
+/// What is started and must end with the test, however it ends.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn rings_of_the_dead_are_counted_and_a_collector_is_seen() {
     let output = cases("good 3").env("ACLSHIM_DRAIN", "off").run().ok();
     let told = told(doctor().env("ACLSHIM_RING_DIR", &output.scratch));
     told.is_well().says("rings-left", "warning", &["1 ring of", "aclshim recover", "aclshim clean --rings"]);
     let rings = scratch("rings");
-    let mut collector = aclshim().arg("collect").arg(&rings).spawn().unwrap();
+    let mut collector = aclshim();
+    collector.arg("collect").arg(&rings).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let collector = Ends(collector.spawn().unwrap());
     let told = self::told(doctor().env("ACLSHIM_DRAIN", "outside"));
-    collector.kill().unwrap();
-    collector.wait().unwrap();
+    drop(collector);
     told.is_well().says("collect", "ok", &["aclshim collect runs"]);
 }
 

@@ -106,7 +106,7 @@ fn csv_and_json_lines_hold_each_call_as_the_program_made_it() {
     }
     let folder = scratch("tables");
     let odd = folder.join("odd, \"name\"\n\u{fc} ");
-    fs::copy(calls(), &odd).unwrap();
+    support::runnable(&odd, &fs::read(calls()).unwrap());
     let output = run(&odd, "3");
     let [trace] = &traces(&output.scratch.join("out"))[..] else { panic!("one trace") };
     let moved = folder.join("moved.acltrace");

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use support::{Output, Run, Stat, aclshim, host};
 
@@ -199,13 +201,16 @@ fn what_a_running_program_copies_is_shown_as_it_comes() {
         let mut output = program.0.stdout.take().expect("its output");
         let mut command = log(&scratch);
         let mut follow = Ends(command.args(["-f", "--json"]).stdout(Stdio::piped()).spawn().expect("log -f"));
-        let mut shown = BufReader::new(follow.0.stdout.take().expect("its output")).lines();
+        let lines = BufReader::new(follow.0.stdout.take().expect("its output")).lines();
+        // On a thread of its own: a line that never comes fails the test in the end.
+        let (send, shown) = mpsc::channel();
+        std::thread::spawn(move || lines.into_iter().all(|line| send.send(line).is_ok()));
         let mut all = BTreeSet::new();
         for round in 1..=3 {
             input.write_all(b"x").expect("the program reads");
             output.read_exact(&mut [0]).expect("the program has copied");
             while all.len() < round * 3 * COPIES {
-                let line = shown.next().expect("log goes on").expect("a line");
+                let line = shown.recv_timeout(Duration::from_secs(120)).expect("log goes on").expect("a line");
                 let line: Value = serde_json::from_str(&line).expect("one JSON object a line");
                 let is_new = all.insert((line["thread"].as_u64(), line["number"].as_u64()));
                 assert!(is_new && line["code"].is_number(), "{drain}, round {round}: {line}");

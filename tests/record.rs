@@ -166,7 +166,8 @@ fn a_call_that_hangs_is_seen_in_flight_with_its_arguments_and_so_after_a_kill() 
             let stat = output.stat();
             (stat.total("calls"), stat.total("in_flight"))
         };
-        while in_flight(&output) != (3, 1) {
+        let is_there = || Stat::asked(&output.scratch.join("out"), &output.scratch).is_ok();
+        while !is_there() || in_flight(&output) != (3, 1) {
             assert!(child.try_wait().unwrap().is_none(), "ended by itself");
         }
         let as_it_was_made = |output: &Output| {
@@ -278,6 +279,11 @@ fn errno_codes_and_output_are_the_hosts_with_a_drain_inside() {
 fn a_reader_beside_four_threads_never_sees_less_than_before_or_more_than_was_called() {
     // Small rings, so that the trace stays short: it is read each time.
     let (mut child, scratch) = watched(hammer()).arg("4").arg("0").env("ACLSHIM_RING_SIZE", "4K").spawn();
+    // Not before there is something to read.
+    while Truth::of(&scratch).ended() == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     let mut before = [0; 3];
     for round in 0..8 {
         let ended = Truth::of(&scratch).ended();

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{Build, Output, Run, aclshim, has, root, scratch, target};
+use support::{Build, Output, Run, aclshim, has, root, runnable, scratch, target};
 
 /// `report/host.c` under any name.
 fn host() -> PathBuf {
@@ -173,7 +173,7 @@ fn names_that_are_markup_are_shown_as_text() {
         ["<img src=x onerror=window.ran=1>.bin", "<script>window.ran=1<", "\" onload=\"window.ran=1", "{{data}}'&lt;"];
     for name in names {
         let program = scratch("hostile").join(name);
-        fs::copy(host(), &program).unwrap();
+        runnable(&program, &fs::read(host()).unwrap());
         let output = watched(&program, 1, 16).env("RANK", name).run().ok();
         look("hostile", &page_of(&output), &[name]);
     }
@@ -181,7 +181,7 @@ fn names_that_are_markup_are_shown_as_text() {
     let folder = scratch("hostile").join("<").join("script><script>window.ran=1<").join("script><!--");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("host");
-    fs::copy(host(), &program).unwrap();
+    runnable(&program, &fs::read(host()).unwrap());
     let output = watched(&program, 1, 16).run().ok();
     let page = page_of(&output);
     assert!(!fs::read_to_string(&page).unwrap().contains("script><script>"), "escaped");

@@ -19,6 +19,8 @@ impl Outside {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("aclshim-examples-{}-{number}", std::process::id()));
+        // Of an earlier process with the same number.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }

@@ -358,7 +358,7 @@ static int in_child(const struct function *function, int first, int last, int sw
     int status = 0, at = first;
     pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(600);
         for (int i = first; i < last; i++) {
             word a[ARGUMENTS];
             memcpy(a, function->good, sizeof a);

@@ -7,7 +7,7 @@
 
 int main(int argc, char **argv)
 {
-    alarm(60);
+    alarm(600);
     for (int times = argc > 2 ? atoi(argv[2]) : 1; times > 0; times--) {
         void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
         if (!plugin) {

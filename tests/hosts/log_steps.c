@@ -1,8 +1,10 @@
 /* Waits for a byte on its standard input, then copies from each of so many threads, and says so; until the input ends.
- * Every third copy of a thread is on a stream; every fifth is too large for its destination. */
+ * Every third copy of a thread is on a stream; every fifth is too large for its destination. The first thread has copied
+ * before there is a second, so that nobody has to wait for the ring file; and who hangs is killed. */
 #include "acl/acl.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 enum { SIZE = 4096, COPIES = 30 };
 
 static aclrtContext context;
+static sem_t copied;
 
 static void *copies(void *unused)
 {
@@ -26,6 +29,9 @@ static void *copies(void *unused)
         } else {
             aclrtMemcpy(device, room, host, size, ACL_MEMCPY_HOST_TO_DEVICE);
         }
+        if (i == 1) {
+            sem_post(&copied);
+        }
     }
     aclrtSynchronizeStream(stream);
     aclrtDestroyStream(stream);
@@ -38,6 +44,8 @@ int main(int argc, char **argv)
 {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     char byte;
+    alarm(600);
+    sem_init(&copied, 0, 0);
     aclInit(NULL);
     aclrtSetDevice(0);
     aclrtGetCurrentContext(&context);
@@ -45,6 +53,9 @@ int main(int argc, char **argv)
         pthread_t all[16];
         for (int i = 0; i < threads; i++) {
             pthread_create(&all[i], NULL, copies, NULL);
+            if (i == 0) {
+                sem_wait(&copied);
+            }
         }
         for (int i = 0; i < threads; i++) {
             pthread_join(all[i], NULL);

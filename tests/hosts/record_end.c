@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         fflush(stdout);
         if (daemon(1, 1) != 0)
             return 9;
-        alarm(60);
+        alarm(600);
         take(3);
         calls(3, 300);
     }

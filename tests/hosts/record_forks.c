@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < forks; i++) {
         pid_t child = fork();
         if (child == 0) {
-            alarm(60);
+            alarm(600);
             take(2 + i);
             calls(2 + i, each);
             _exit(0);

@@ -1,14 +1,17 @@
 /* host THREADS ROUNDS: copies of many sizes in both directions from several threads, each on a stream of its own, and a
- * few calls that break a rule. It lasts long enough for the pace of the clock to be known. */
+ * few calls that break a rule. It lasts long enough for the pace of the clock to be known. The first thread has copied
+ * before there is a second, so that nobody has to wait for the ring file. */
 #define _GNU_SOURCE
 #include <acl/acl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { ROOM = 1 << 20 };
 static int rounds;
+static sem_t copied;
 
 static void must(int code, const char *what)
 {
@@ -32,6 +35,8 @@ static void *work(void *argument)
     for (int round = 0; round < rounds; round++) {
         size_t size = (size_t)64 << (round * 3 + number) % 14;
         MUST(aclrtMemcpy(dev, ROOM, pin, size, ACL_MEMCPY_HOST_TO_DEVICE));
+        if (round == 0)
+            sem_post(&copied);
         MUST(aclrtMemcpyAsync(far, ROOM, dev, size, ACL_MEMCPY_DEVICE_TO_DEVICE, stream));
         MUST(aclrtMemcpyAsync(pin, ROOM, far, size, ACL_MEMCPY_DEVICE_TO_HOST, stream));
         MUST(aclrtMemsetAsync(dev, ROOM, 0, size, stream));
@@ -56,8 +61,12 @@ int main(int argc, char **argv)
     rounds = argc > 2 ? atoi(argv[2]) : 1;
     pthread_t all[64];
     MUST(aclInit(NULL));
-    for (long i = 0; i < threads && i < 64; i++)
+    sem_init(&copied, 0, 0);
+    for (long i = 0; i < threads && i < 64; i++) {
         pthread_create(&all[i], NULL, work, (void *)i);
+        if (i == 0 && rounds > 0)
+            sem_wait(&copied);
+    }
     for (int i = 0; i < threads && i < 64; i++)
         pthread_join(all[i], NULL);
     return 0;

@@ -95,7 +95,7 @@ static inline void conform_hung(int signal_number)
 static inline void watch(void)
 {
     signal(SIGALRM, conform_hung);
-    alarm(120);
+    alarm(600);
 }
 
 static inline int finish(void)

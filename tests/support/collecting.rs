@@ -19,6 +19,33 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// An empty folder whose path is short, wherever the project lies: a socket's may have no more than 107 bytes. Gone at
+/// the end.
+pub struct Short(PathBuf);
+
+impl Short {
+    /// A new one.
+    pub fn new() -> Self {
+        let mut path = *b"/tmp/aclshim-XXXXXX\0";
+        // SAFETY: a C string of ours, which is written to.
+        assert!(!unsafe { libc::mkdtemp(path.as_mut_ptr().cast()) }.is_null(), "a folder in /tmp");
+        Self(str::from_utf8(&path[..path.len() - 1]).unwrap().into())
+    }
+}
+
+impl std::ops::Deref for Short {
+    type Target = Path;
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Short {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// An `aclshim collect` that runs.
 pub struct Collector {
     child: Child,

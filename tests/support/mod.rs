@@ -61,8 +61,21 @@ pub fn scratch(name: &str) -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let folder = root().join("target/tests").join(format!("{name}-{}-{number}", std::process::id()));
+    // Of an earlier process with the same number.
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a scratch folder");
     folder
+}
+
+/// Writes a program, or a script, that is to be run. By another process: what this one has open for writing is open in
+/// every child that another test starts at that moment, and the system runs no file that somebody may write to.
+#[track_caller]
+pub fn runnable(path: &Path, content: &[u8]) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut child = command.spawn().expect("sh");
+    child.stdin.take().expect("its input").write_all(content).expect("it reads");
+    assert!(child.wait().expect("sh").success(), "{}", path.display());
 }
 
 /// One run of a program.
@@ -102,6 +115,8 @@ impl Run {
         command.current_dir(&scratch).stdin(Stdio::null());
         // A hidden folder for the ring: the program's own view of its working directory stays clean.
         command.env("ACLSHIM_RING_DIR", &scratch).env("ACLSHIM_DIR", scratch.join("out"));
+        // However little of the machine the drain gets: what is in the files does not hang on that.
+        command.env("ACLSHIM_END_WAIT", "60000");
         Self { command, preload: Vec::new(), library_path: Vec::new(), scratch }
     }
 
@@ -223,9 +238,16 @@ impl Stat {
     /// About a directory, or a file, and the rings in a folder.
     #[track_caller]
     pub fn of(dir: &Path, rings: &Path) -> Self {
+        Self::asked(dir, rings).unwrap_or_else(|said| panic!("aclshim stat: {said}"))
+    }
+
+    /// The same, or why there is none: of a program that has just been started there may be nothing to read yet.
+    pub fn asked(dir: &Path, rings: &Path) -> Result<Self, String> {
         let output = aclshim().env("ACLSHIM_RING_DIR", rings).args(["stat", "--json"]).arg(dir).output().expect("stat");
-        assert!(output.status.success(), "aclshim stat: {}", String::from_utf8_lossy(&output.stderr));
-        Self(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+        match output.status.success() {
+            true => Ok(Self(serde_json::from_slice(&output.stdout).expect("one JSON object"))),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
     }
 
     /// A total.

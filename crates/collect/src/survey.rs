@@ -411,8 +411,11 @@ impl Snapshot {
                     let is_open = |slot: &Words| slot::Head(slot[0]).state() == State::InFlight;
                     run.slots.truncate(run.slots.iter().position(is_open).unwrap_or(run.slots.len()));
                 } else {
-                    snapshot.overwritten = snapshot.overwritten.saturating_add(run.overwritten);
-                    snapshot.lost.push((number as u32, from, run.overwritten));
+                    // What was given back in the meantime is in the trace, and its place was free.
+                    let given_back = ring.control.drained.load(Ordering::Acquire);
+                    let (first, lost) = not_read_by_anybody(from, run.overwritten, given_back);
+                    snapshot.overwritten = snapshot.overwritten.saturating_add(lost);
+                    snapshot.lost.push((number as u32, first, lost));
                 }
                 // What was skipped may only be about to be written.
                 let is_skipped = run.first > from && run.overwritten == 0;
@@ -433,9 +436,30 @@ impl Snapshot {
     }
 }
 
+/// Of the slots from number `from` on that were overwritten, those that nobody has given back: the first, and how many.
+fn not_read_by_anybody(from: u64, overwritten: u64, given_back: u64) -> (u64, u64) {
+    let end = from.saturating_add(overwritten);
+    let first = given_back.clamp(from, end);
+    (first, end - first)
+}
+
 /// Whether two paths name one folder, which may not exist: a process that has nothing to write
 /// does not make it.
 fn same_folder(a: &Path, b: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
     real(a) == real(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_drain_gives_back_while_the_ring_is_read_is_not_lost() {
+        assert_eq!(not_read_by_anybody(100, 0, 100), (100, 0), "nothing was overwritten");
+        assert_eq!(not_read_by_anybody(100, 40, 100), (100, 40), "nobody drains");
+        assert_eq!(not_read_by_anybody(100, 40, 130), (130, 10));
+        assert_eq!(not_read_by_anybody(100, 40, 900), (140, 0), "it is far ahead of us");
+        assert_eq!(not_read_by_anybody(100, 40, 7), (100, 40), "a damaged ring");
+    }
 }

@@ -156,6 +156,14 @@ pub static DRAIN: Setting = Setting {
                outside another process does it (`aclshim collect`); off leaves them in the ring",
 };
 
+/// How long the end of a program may take for the drain's sake.
+pub static END_WAIT: Setting = Setting {
+    variable: "ACLSHIM_END_WAIT",
+    value: Value::Count(200, 0, 600_000),
+    sentence: "how many milliseconds a program whose records are drained inside waits at its end, at most, for the last of \
+               them to be written; what is not written by then stays in the ring",
+};
+
 /// What is written of each call.
 pub static CALLS: Setting = Setting {
     variable: "ACLSHIM_CALLS",
@@ -317,6 +325,7 @@ pub static SETTINGS: &[&Setting] = &[
     &RING_SIZE,
     &RECORD,
     &DRAIN,
+    &END_WAIT,
     &CALLS,
     &BATCH_ITEMS,
     &FILE,

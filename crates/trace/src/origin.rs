@@ -130,7 +130,7 @@ impl Origin {
         } else {
             // The counter still runs, and we are a second moment ourselves.
             let clock = header.clock;
-            let now = [clock::ticks(clock), clock::realtime_ns(), clock::monotonic_ns()];
+            let now = clock::moment(clock);
             Calibration::new(born, now, if clock == Clock::Monotonic as u32 { 1_000_000_000 } else { 0 })
         };
         origin

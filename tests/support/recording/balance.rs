@@ -60,8 +60,8 @@ pub fn balanced_to_the_last(output: &Output, threads: u64, mode: &str) -> Conten
     if mode != "flight" {
         let sum = found.calls + found.not_recorded;
         // A call that came while another thread made the file is counted there with its thread's next one.
-        let unsaid = truth.lanes().filter(|lane| lane.begun <= 1).count() as u64;
-        let [ended, begun] = [truth.ended() - unsaid.min(truth.ended()), truth.begun()];
+        let ended = truth.lanes().map(|lane| lane.ended).filter(|ended| *ended > 1).sum::<u64>();
+        let begun = truth.begun();
         assert!((ended..=begun).contains(&sum), "{ended} <= {sum} <= {begun}, {found:?}");
         // Slots that were claimed for a call that did not begin any more, with a note of what was lost behind them.
         assert!(found.missing <= 2 * threads, "{found:?}");

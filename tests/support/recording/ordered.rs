@@ -18,6 +18,11 @@ pub fn steps() -> PathBuf {
     BUILT.get_or_init(|| patterned("hosts/record_steps.c")).clone()
 }
 
+/// Leaves the processor to whoever is waited for.
+fn rest() {
+    std::thread::sleep(std::time::Duration::from_millis(1));
+}
+
 /// A host that does what it is told to.
 pub struct Ordered {
     child: std::process::Child,
@@ -54,7 +59,7 @@ impl Ordered {
         self.given += 1;
         while Truth::of(&self.scratch).steps() < self.given {
             assert!(self.child.try_wait().unwrap().is_none(), "the host ended at: {line}");
-            std::thread::yield_now();
+            rest();
         }
     }
 
@@ -68,7 +73,7 @@ impl Ordered {
             }
             // A host that waits too long is ended by its alarm.
             assert!(self.child.try_wait().unwrap().is_none(), "the host ended before {what}");
-            std::thread::yield_now();
+            rest();
         }
     }
 

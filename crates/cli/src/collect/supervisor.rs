@@ -201,8 +201,9 @@ impl Supervisor {
         let wait = self.failed.get(&user).map_or(AGAIN[0], |failed| (failed.wait * 2).min(AGAIN[1]));
         self.failed.insert(user, Failed { at: Instant::now(), wait });
         self.is_well &= !self.once;
-        lock(&self.metrics).failures += 1;
+        // Said before it is counted: whoever sees the count finds the reason.
         say(format_args!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis()));
+        lock(&self.metrics).failures += 1;
     }
 
     /// Has all workers write what there is, and end.

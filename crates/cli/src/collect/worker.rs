@@ -31,8 +31,9 @@ const END: Duration = Duration::from_millis(200);
 const FIND: Duration = Duration::from_secs(1);
 /// A file that has just come may not be finished yet: so long it is looked for in every pass.
 const FRESH: Duration = Duration::from_millis(50);
-/// How often it tells what it has counted.
-const TELL: Duration = Duration::from_secs(1);
+/// How often it tells what it has counted: while records come, and else. What was written and not told is counted by nobody
+/// if the worker dies.
+const TELL: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// For so long a ring is said to be as full as it was, at least.
 const FULL: Duration = Duration::from_secs(60);
 /// It ends when there was no process for so long.
@@ -60,6 +61,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     let (mut found, mut ended, mut told) = (None::<Instant>, None::<Instant>, None::<Instant>);
     let is_due = |last: Option<Instant>, every: Duration| last.is_none_or(|last| last.elapsed() >= every);
     let (mut fresh, mut busy) = (Instant::now(), Instant::now());
+    let mut is_told = true;
     loop {
         if fresh.elapsed() < FRESH || is_due(found, FIND) {
             worker.outside.find();
@@ -70,9 +72,11 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
             ended = Some(Instant::now());
         }
         let passed = worker.outside.pass();
-        if is_due(told, TELL) {
+        is_told &= passed.slots == 0;
+        if is_due(told, TELL[usize::from(is_told)]) {
             worker.tell()?;
             told = Some(Instant::now());
+            is_told = true;
         }
         nap = match passed.slots {
             0 => (nap * 5 / 4).min(NAPS[1]),
