@@ -24,7 +24,7 @@ ACL_CFLAGS  := -Iinclude
 ACL_LDFLAGS := -L$(SIM)
 endif
 
-.PHONY: build demo test fuzz bench lint header docs clean FORCE
+.PHONY: build demo test fuzz miri bench install lint header docs clean FORCE
 .DEFAULT_GOAL := build
 
 ## build: the shim, the command, the simulated device and the C examples
@@ -64,13 +64,12 @@ $(TESTING): $(PACKAGES) $(SIM)/libascendcl.so FORCE
 
 # For programs that are built against this tree: PKG_CONFIG_PATH=target. The header stands alone in its folder, so that
 # ours of the vendor's is not found before the vendor's own.
-$(PACKAGES): $(BUILT)/%.pc: dist/%.pc.in Cargo.toml Makefile
+$(PACKAGES): $(BUILT)/%.pc: dist/%.pc.in dist/fill_in.sh Cargo.toml Makefile
 	@mkdir -p $(BUILT)/include
 	@ln -sfn ../../include/aclshim.h $(BUILT)/include/aclshim.h
-	@sed -e 's|@SIMDIR@|$(CURDIR)/$(SIM)|' -e 's|@SIMINCLUDE@|$(CURDIR)/include|' \
-		-e 's|@INCLUDEDIR@|$(CURDIR)/$(BUILT)/include|' -e 's|@LIBDIR@|$(CURDIR)/$(BUILT)/release|' \
-		-e 's|@COMMAND@|$(CURDIR)/$(BUILT)/release/aclshim|' -e 's|@PYTHON@|$(CURDIR)/python|' \
-		-e "s|@VERSION@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)|" $< >$@
+	@SIMDIR=$(CURDIR)/$(SIM) SIMINCLUDE=$(CURDIR)/include INCLUDEDIR=$(CURDIR)/$(BUILT)/include \
+		LIBDIR=$(CURDIR)/$(BUILT)/release COMMAND=$(CURDIR)/$(BUILT)/release/aclshim PYTHON=$(CURDIR)/python \
+		sh dist/fill_in.sh <$< >$@
 
 ## demo: a KV-cache offload on the simulated device, seen by the shim
 demo: build
@@ -89,10 +88,21 @@ FUZZ ?= 600
 fuzz: build
 	@ACLSHIM_FUZZ_SECONDS=$(FUZZ) cargo test --quiet --test fuzz -- --nocapture
 
+## miri: reader and writer of rings and traces under an interpreter that knows what is undefined; minutes, by hand
+miri:
+	@cargo +nightly miri --version >/dev/null 2>&1 || { \
+		echo "miri: needs a nightly Rust with its component: rustup toolchain install nightly --component miri rust-src" >&2; exit 1; }
+	@MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p aclshim-trace --lib --target-dir $(BUILT)/miri
+
 ## bench: what a call costs, all variants side by side (BENCH=--quick for a first look)
 bench: $(BUILT)/release/libaclshim.so
 	@cargo build --release --quiet -p aclshim-bench -p aclshim-bench-naive
 	@$(BUILT)/release/aclshim-bench $(BENCH)
+
+## install: the shim, the command, the header and all that belongs to them, below PREFIX (of a package: in DESTDIR)
+PREFIX ?= /usr/local
+install: build
+	@sh dist/install.sh '$(BUILT)' '$(abspath $(PREFIX))' '$(DESTDIR)'
 
 ## lint: format and clippy, where they are installed
 lint:

@@ -30,9 +30,10 @@ echo
 "$aclshim" findings "$out/seen" | tail -n 12 | fold -s -w 110 | sed 's/^/   /'
 echo
 "$aclshim" report "$out/seen" -o "$out/report.html" 2>"$out/report.txt" || { cat "$out/report.txt" >&2; exit 1; }
-echo "== All of this as one page for the browser:"
+echo "== Now your own program (leave --sim out where there is an NPU):"
+echo
+echo "   $aclshim run --sim -- ./program"
+echo
+echo "== All that was seen of this one, as one page for the browser:"
 echo
 echo "   $out/report.html"
-echo
-echo "Now your own program (leave --sim out where there is an NPU):"
-echo "   $aclshim run --sim -- ./program"

@@ -295,8 +295,12 @@ pub fn is_alive(thread: u32) -> bool {
 
 /// Says at the end what was lost where there is no file to say it in.
 pub fn say_missed() {
-    let missed =
-        process().filter(|process| process.is_off()).map_or(0, |process| process.missed.load(Ordering::Relaxed));
+    let missed = match process() {
+        Some(process) if process.is_off() => process.missed.load(Ordering::Relaxed),
+        Some(_) => 0,
+        // There was no memory for anything.
+        None => EARLY.load(Ordering::Relaxed),
+    };
     if missed > 0 {
         let mut subject = Text::<24>::new();
         let _ = core::fmt::Write::write_fmt(&mut subject, format_args!("{missed}"));

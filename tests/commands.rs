@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use support::{aclshim, root, scratch, shim, sim};
@@ -24,8 +24,12 @@ fn only(commands: &[&str]) -> PathBuf {
 }
 
 fn make(goal: &str, path: &Path) -> Output {
+    make_with(&[goal], path)
+}
+
+fn make_with(arguments: &[&str], path: &Path) -> Output {
     Command::new("make")
-        .arg(goal)
+        .args(arguments)
         .current_dir(root())
         .env("PATH", path)
         .env_remove("MAKEFLAGS")
@@ -62,6 +66,52 @@ fn the_demo_shows_what_an_unmodified_program_copied() {
     let sum: u64 = functions.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum();
     assert_eq!(row("total"), sum, "{shown}");
     assert!(shown.contains(" 0 not recorded"), "{shown}");
+    let page = Path::new(shown.lines().last().unwrap_or_default().trim());
+    assert!(page.ends_with("report.html") && page.is_file(), "the page is named last: {shown}");
+}
+
+#[test]
+fn what_is_installed_runs_from_there_and_may_be_installed_again_over_itself() {
+    let folder = scratch("installed");
+    let destination = format!("DESTDIR={}", folder.display());
+    let install = || {
+        let output =
+            make_with(&["install", "PREFIX=/opt/aclshim", &destination], Path::new(&std::env::var_os("PATH").unwrap()));
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    };
+    shim();
+    install();
+    let prefix = folder.join("opt/aclshim");
+    // Elsewhere, and by what was installed alone.
+    let program = support::host("hosts/guest_calls.c");
+    let mut command = Command::new(prefix.join("bin/aclshim"));
+    command.args(["run", "--sim", "--require-calls", "--out", "seen", "--"]).arg(&program).arg("5");
+    let run = command.current_dir(&folder).env("ACLSHIM_RING_DIR", &folder).output().unwrap();
+    assert!(run.status.success() && text(&run.stderr).starts_with("aclshim: 5 calls, "), "{}", text(&run.stderr));
+    for part in [
+        "include/aclshim.h",
+        "share/aclshim/python/aclshim.py",
+        "share/man/man1/aclshim-run.1",
+        "share/bash-completion/completions/aclshim",
+        "lib/aclshim/sim/libacl_rt.so",
+        "lib/aclshim/sim/include/acl/acl.h",
+    ] {
+        assert!(fs::metadata(prefix.join(part)).is_ok_and(|about| about.len() > 0), "{part}");
+    }
+    for package in ["aclshim", "aclshim-sim"] {
+        let said = fs::read_to_string(prefix.join(format!("lib/pkgconfig/{package}.pc"))).unwrap();
+        let names_place = said.lines().any(|line| line.starts_with("libdir=/opt/aclshim/lib"));
+        assert!(names_place && !said.contains('@') && !said.contains(folder.to_str().unwrap()), "{said}");
+    }
+    // Whoever has the old one mapped keeps it as it is.
+    let library = prefix.join("lib/libaclshim.so");
+    let old = fs::File::open(&library).unwrap();
+    install();
+    let [old, new] = [old.metadata().unwrap(), fs::metadata(&library).unwrap()];
+    assert!(old.ino() != new.ino() && old.nlink() == 0 && old.len() == new.len(), "overwritten in place");
+    let left = fs::read_dir(prefix.join("lib")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().contains(".new.")));
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

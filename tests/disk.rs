@@ -9,6 +9,8 @@ mod support;
 
 use aclshim_trace::reader;
 use places::{AS_ANOTHER, FullDisk, as_another, has_another, has_disks, on_a_disk};
+use recording::ordered::{Ordered, steps};
+use recording::stuck::Stuck;
 use recording::truth::{made, tally};
 use recording::{hammer, patterned, traces, unharmed};
 use std::fs;
@@ -150,7 +152,7 @@ fn while_the_disk_is_full_records_wait_and_then_all_of_them_are_written() {
     assert_eq!(stat.0["slots"]["ring"], 0, "all is in the trace");
     let log = log(&dir);
     let is_said = |line: &serde_json::Value| line["event"] == "write_failed" && line["errno"] == libc::ENOSPC;
-    assert!(log.iter().any(is_said), "{log:?}");
+    assert_eq!(log.iter().filter(|line| is_said(line)).count(), 1, "{log:?}");
 }
 
 #[test]
@@ -181,6 +183,23 @@ fn a_host_that_ends_while_the_disk_is_full_ends_as_it_would_and_its_records_stay
     assert_eq!(tally(&output, &stat), [400, 0, 0]);
 }
 
+#[test]
+fn a_host_whose_drain_is_stuck_ends_all_the_same_and_its_records_stay_in_the_ring() {
+    let mut host = Ordered::new(|run, pipe| run.arg(pipe), steps());
+    host.order("calls 100");
+    host.until_drained();
+    let stuck = Stuck::stop(&host);
+    if !has_that(stuck.is_some(), "ptrace", "a_host_whose_drain_is_stuck_ends_all_the_same") {
+        return drop(host.end());
+    }
+    host.order("calls 50");
+    // It waits for its drain, but not for ever: else its alarm would end it.
+    let output = host.end_when(|| stuck.unwrap().until_ended());
+    let stat = output.stat();
+    assert_eq!(tally(&output, &stat), [150, 0, 0]);
+    assert!(stat.0["slots"]["ring"].as_u64().unwrap() >= 50, "{}", stat.0);
+}
+
 // ---- Limits of the system ----
 
 #[test]
@@ -190,6 +209,12 @@ fn under_a_limit_of_file_size_the_host_gets_no_signal_and_what_was_recorded_is_i
         // Without a loss, so that there is more to write than one file may hold.
         let output = unharmed(&program, |run| run.arg("fsize").arg(size).arg("5000").env("ACLSHIM_RECORD", "lossless"));
         assert_eq!(reader::files(&output.scratch).unwrap().len(), usize::from(has_ring), "{size}");
+        match size {
+            // Not even a line of the log may be written.
+            "0" => assert_eq!(output.log().len(), 0),
+            "4096" => not_recording(&output),
+            _ => {}
+        }
         if has_ring {
             let [calls, ..] = tally(&output, &output.stat());
             assert_eq!(
@@ -213,6 +238,9 @@ fn under_a_limit_of_descriptors_the_host_runs_and_what_was_recorded_is_in_balanc
         if has_ring {
             let [calls, ..] = tally(&output, &output.stat());
             assert!(calls > 0, "{most}");
+        } else {
+            // Without a descriptor nothing can be said anywhere but on the host's own.
+            assert_eq!(output.log().len(), 0, "{most}");
         }
     }
 }
@@ -233,23 +261,68 @@ fn where_no_thread_can_be_started_records_stay_in_the_ring_and_that_is_said() {
     assert_eq!(traces(&output.scratch.join("out")).len(), 0);
 }
 
+/// What comes of it where a system call is refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// A trace and a log.
+    Trace,
+    /// The ring; the log says why there is no trace.
+    Ring,
+    /// The ring, which nobody can say more about.
+    RingAlone,
+    /// A log that says what was lost.
+    Log,
+    /// Nothing: there is no way to say it.
+    Nothing,
+}
+
 #[test]
-fn whatever_system_call_is_refused_the_host_runs_and_what_was_recorded_is_in_balance() {
+fn whatever_system_call_is_refused_the_host_runs_and_what_was_lost_is_counted_and_said() {
     let program = patterned("hosts/record_refused.c");
-    for call in ["none", "openat", "clone", "close_range", "unshare", "futex", "flock", "mmap"] {
-        let output = unharmed(&program, |run| run.arg(call).arg("3000"));
-        assert_eq!(output.stdout, "called\n", "{call}");
-        let has_ring = !["openat", "mmap"].contains(&call);
-        assert_eq!(reader::files(&output.scratch).unwrap().len(), usize::from(has_ring), "{call}");
-        if has_ring {
-            let [calls, ..] = tally(&output, &output.stat());
-            assert!(calls > 0, "{call}");
-        }
-        // Without descriptors of its own the drain would meet the host's; without futex libc ends what has threads.
-        let drains = !["openat", "mmap", "clone", "unshare", "futex"].contains(&call);
-        assert_eq!(!traces(&output.scratch.join("out")).is_empty(), drains, "{call}: {:?}", output.log());
-        if ["clone", "unshare", "futex"].contains(&call) {
-            assert_eq!(output.events("not-draining").len(), 1, "{:?}", output.log());
+    let calls = [
+        ("none", Left::Trace),
+        ("openat", Left::Nothing),
+        ("clone", Left::Ring),
+        ("close_range", Left::Trace),
+        // Without descriptors of its own the drain would meet the host's.
+        ("unshare", Left::Ring),
+        // Without it libc ends what has threads.
+        ("futex", Left::Ring),
+        ("flock", Left::Trace),
+        ("mmap", Left::Log),
+        ("write", Left::RingAlone),
+        ("truncate", Left::Log),
+        ("mkdir", Left::RingAlone),
+        ("stat", Left::Log),
+        ("statx", Left::Trace),
+        ("unlink", Left::Trace),
+        ("sigmask", Left::Trace),
+        ("prctl", Left::Trace),
+    ];
+    for (call, left) in calls {
+        for error in [libc::EPERM, libc::ENOSYS] {
+            let output = unharmed(&program, |run| run.arg(call).arg("3000").arg(error.to_string()));
+            assert_eq!(output.stdout, if call == "write" { "" } else { "called\n" }, "{call}");
+            let has_ring = !matches!(left, Left::Log | Left::Nothing);
+            assert_eq!(reader::files(&output.scratch).unwrap().len(), usize::from(has_ring), "{call}");
+            if has_ring {
+                // More than a ring holds: where nobody drains it, that is counted.
+                let [calls, missed, _] = tally(&output, &output.stat());
+                let is_lost = missed > 0 || left == Left::Trace;
+                assert!(calls > 0 && is_lost, "{call}: {calls} calls, {missed} not recorded");
+            }
+            let has_trace =
+                traces(&output.scratch.join("out")).iter().any(|path| fs::metadata(path).unwrap().len() > 0);
+            assert_eq!(has_trace, left == Left::Trace, "{call}: {:?}", output.log());
+            match left {
+                Left::Trace => assert_eq!(output.events("stopped").len(), 1, "{call}: {:?}", output.log()),
+                Left::Ring => assert_eq!(output.events("not-draining").len(), 1, "{call}: {:?}", output.log()),
+                Left::Log => {
+                    let [lost] = &output.events("not-recorded")[..] else { panic!("{call}: {:?}", output.log()) };
+                    assert_eq!(lost["subject"], made(&output).to_string(), "{call}");
+                }
+                Left::RingAlone | Left::Nothing => assert_eq!(output.log().len(), 0, "{call}"),
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Build, Run, aclshim, runnable, scratch, shim, sim, target};
+use support::{Build, Run, aclshim, has, runnable, scratch, shim, sim, target};
 
 /// What the doctor said.
 struct Told {
@@ -349,6 +349,14 @@ fn a_function_that_this_cann_lacks_is_named() {
 
 // ---- With --run ----
 
+/// As the linker's own tool has it.
+fn build_id(library: &Path) -> String {
+    let notes = Command::new("readelf").arg("-n").arg(library).output().unwrap().stdout;
+    let notes = String::from_utf8_lossy(&notes).into_owned();
+    let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
+    id.unwrap_or_else(|| panic!("{}: {notes}", library.display())).into()
+}
+
 fn run_of(program: &Path, arguments: &[&str]) -> Run {
     let run = doctor().arg("--run").arg("--").arg(program);
     arguments.iter().fold(run, Run::arg)
@@ -367,7 +375,11 @@ fn a_run_tells_what_was_seen_and_whom_the_calls_were_passed_on_to() {
         assert_eq!(run["status"], 0);
         let process = &run["processes"][0];
         assert_eq!(process["product"], "Ascend910B1");
-        assert!(process["library"].as_str().unwrap().ends_with("/sim/libascendcl.so"), "{process}");
+        let library = process["library"].as_str().unwrap();
+        assert!(library.ends_with("/sim/libascendcl.so"), "{process}");
+        if has("readelf", "a_run_tells_what_was_seen_and_whom_the_calls_were_passed_on_to") {
+            assert_eq!(process["build_id"], build_id(Path::new(library)), "{process}");
+        }
         assert!(process["cann"].as_str().unwrap().starts_with("9."), "{process}");
         told.says("calls", "ok", &["seen"]);
     }

@@ -7,7 +7,7 @@ use aclshim_facts::{FUNCTIONS, code};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
-use support::{aclshim, scratch};
+use support::{aclshim, has, scratch};
 
 /// What is explained, and the exit status.
 fn explained(words: &[&str]) -> (Vec<Value>, Option<i32>) {
@@ -119,6 +119,28 @@ fn what_is_not_known_gets_the_nearest_names() {
     assert!(text.contains("ALIGN-64 (rule") && said.contains("aclshim rules"), "{said}");
 }
 
+// ---- Help ----
+
+/// The subcommands that the help names.
+fn subcommands() -> Vec<String> {
+    let help = aclshim().arg("--help").output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let commands = help.split("Commands:\n").nth(1).unwrap().lines().take_while(|line| !line.is_empty());
+    let names: Vec<String> = commands.map(|line| line.split_whitespace().next().unwrap().into()).collect();
+    assert!(names.len() > 15, "{help}");
+    names.into_iter().filter(|name| name != "help").collect()
+}
+
+#[test]
+fn the_help_of_each_subcommand_has_an_example_of_it() {
+    for name in subcommands() {
+        let help = aclshim().args([&name, "--help"]).output().unwrap().stdout;
+        let help = String::from_utf8(help).unwrap();
+        let examples = help.split_once("Example").map_or("", |(_, examples)| examples);
+        assert!(examples.contains(&format!("aclshim {name}")), "{help}");
+    }
+}
+
 // ---- Completions and man pages ----
 
 #[test]
@@ -152,19 +174,16 @@ fn each_subcommand_has_a_man_page_without_a_mistake() {
     let folder = scratch("man").join("man1");
     let written = aclshim().args(["completions", "man"]).arg(&folder).output().unwrap();
     assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
-    let help = aclshim().arg("--help").output().unwrap().stdout;
-    let help = String::from_utf8(help).unwrap();
-    let commands = help.split("Commands:\n").nth(1).unwrap().lines().take_while(|line| !line.is_empty());
-    let mut pages: Vec<String> =
-        commands.map(|line| format!("aclshim-{}.1", line.split_whitespace().next().unwrap())).collect();
-    assert!(pages.len() > 15, "{help}");
-    pages.push("aclshim.1".into());
-    for page in pages.iter().filter(|page| *page != "aclshim-help.1") {
+    let pages: Vec<String> =
+        subcommands().iter().map(|name| format!("aclshim-{name}.1")).chain(["aclshim.1".into()]).collect();
+    let is_read = has("groff", "each_subcommand_has_a_man_page_without_a_mistake");
+    for page in &pages {
         let path = folder.join(page);
         let text = fs::read_to_string(&path).unwrap_or_else(|why| panic!("{page}: {why}"));
         assert!(text.contains("NAME") && text.contains("SYNOPSIS") && text.contains("DESCRIPTION"), "{page}");
-        // Where there is something that reads such pages, it has nothing to say.
-        if let Ok(read) = Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(&path).output() {
+        // What reads such pages has nothing to say.
+        if is_read {
+            let read = Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(&path).output().unwrap();
             assert!(
                 read.status.success() && read.stderr.is_empty(),
                 "{page}: {}",

@@ -154,7 +154,7 @@ fn timelines_hold_every_call_with_slices_that_balance_and_arrows_to_streams() {
             exported(&[source], rings, format, &out);
             out
         });
-        script("timelines.py", &[&chrome, &perfetto, &jsonl]);
+        println!("{case}: {}", script("timelines.py", &[&chrome, &perfetto, &jsonl]));
     }
 }
 
@@ -176,6 +176,11 @@ fn duckdb_and_spark_say_what_stat_says() {
     let [hosts, dates, ranks]: [BTreeSet<String>; 3] = ["hosts", "dates", "ranks"].map(set);
     assert!(hosts.len() == 3 && hosts.contains("007") && hosts.contains(ODD), "{about}");
     assert!(dates.len() >= 3 && ranks == ["0", "1", "3"].map(String::from).into(), "{about}");
+    // Not in one process, as a driver by itself would do it.
+    if std::env::var_os("SPARK_MASTER").is_none() {
+        assert!(about["master"].as_str().unwrap().starts_with("local-cluster["), "{about}");
+        assert!(about["executors"].as_u64() >= Some(2), "{about}");
+    }
     // One that died, and one that was left by a jump.
     assert_eq!(about["open"], 2, "{about}");
 }

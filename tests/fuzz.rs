@@ -18,8 +18,10 @@ use aclshim_trace::segment_reader::{Block, SegmentReader};
 use keeping::{files, kept, only};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -320,6 +322,32 @@ fn read_ring(bytes: &[u8], path: &Path) {
     }
 }
 
+/// The commands that read files by ways of their own, in processes of their own: they end by themselves, with what their
+/// help names.
+fn commands(path: &Path, folder: &Path) {
+    let out = folder.join("out");
+    let _ = fs::remove_dir_all(&out);
+    for (arguments, to) in [
+        (&["verify", "--json"][..], None),
+        (&["recover", "--out"], Some("recovered")),
+        (&["merge", "-o"], Some("merged")),
+    ] {
+        let mut command = keeping::command(&out, arguments);
+        command.args(to.map(|name| out.join(name))).arg(path).stdin(Stdio::null());
+        // SAFETY: one system call.
+        unsafe {
+            command.pre_exec(|| {
+                let most = libc::rlimit { rlim_cur: MOST_MEMORY as u64, rlim_max: MOST_MEMORY as u64 };
+                libc::setrlimit(libc::RLIMIT_DATA, &most);
+                Ok(())
+            });
+        }
+        let output = command.output().unwrap();
+        let is_named = output.status.code().is_some_and(|status| (0..=2).contains(&status));
+        assert!(is_named, "{arguments:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 fn whatever_a_file_holds_reading_it_ends_and_takes_no_memory_without_end() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -360,10 +388,16 @@ fn whatever_a_file_holds_reading_it_ends_and_takes_no_memory_without_end() {
         SEED.store(seed, Ordering::Relaxed);
         let mut random = Random(seed);
         let read = catch_unwind(AssertUnwindSafe(|| {
-            if random.below(3) < 2 {
+            let path = if random.below(3) < 2 {
                 read_trace(&trace.changed(&mut random), &a_trace);
+                &a_trace
             } else {
                 read_ring(&changed_ring(&ring, &mut random), &a_ring);
+                &a_ring
+            };
+            // A process costs as much as many files.
+            if fixed == Some(seed) || seed.is_multiple_of(100) {
+                commands(path, &folder);
             }
         }));
         assert!(read.is_ok(), "ACLSHIM_FUZZ_SEED={seed}");

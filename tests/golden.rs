@@ -49,10 +49,22 @@ fn a_golden_run_is_the_same_in_a_hundred_runs_with_random_addresses_and_threads(
         assert!(text.contains(part), "{part}: {text}");
     }
     let (program, mut addresses) = (work(), std::collections::BTreeSet::new());
+    // And the file of a scope, which is compared within the program.
+    let of_scope = golden.with_file_name("scope.golden");
+    let run = Run::new(target("release/aclshim")).arg("test").arg("--severity").arg("off").arg("--update").arg("--");
+    run.arg(&program).env("SCOPE_GOLDEN", &of_scope).run().ok();
+    let text = fs::read_to_string(&of_scope).unwrap();
+    assert!(text.contains("3 threads:\n") && text.contains("\n    [4] dst=b9"), "{text}");
     for number in 0..100 {
         let run = Run::new(target("release/aclshim")).arg("test").arg("--severity").arg("off").arg("--out").arg("kept");
         // An environment of another size moves the stack, too.
-        let run = run.env("PADDING", "x".repeat(number * 37)).arg("--golden").arg(&golden).arg("--").arg(&program);
+        let run = run
+            .env("SCOPE_GOLDEN", &of_scope)
+            .env("PADDING", "x".repeat(number * 37))
+            .arg("--golden")
+            .arg(&golden)
+            .arg("--")
+            .arg(&program);
         let output = run.run().ok();
         assert!(output.stderr.contains("golden run: as in "), "{}", output.stderr);
         if number % 20 == 0 {

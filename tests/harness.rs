@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -53,11 +54,15 @@ fn the_headers_compile_cleanly_as_c99_and_as_cpp17_in_either_order() {
     let test = "the_headers_compile_cleanly_as_c99_and_as_cpp17_in_either_order";
     let all = fs::read_to_string(support::root().join("tests/hosts/harness_all.c")).unwrap();
     let body = all.split_once("int main").expect("a program").1;
+    // Beside our stand-in, and beside the vendor's own headers where CANN is installed. Ours stands alone in its folder.
+    let vendors = std::env::var_os("ASCEND_HOME_PATH").map(|home| ("-isystem", Path::new(&home).join("include")));
+    let others: Vec<_> = [("-I", support::root().join("include"))].into_iter().chain(vendors).collect();
     for (compiler, language, standard) in [("cc", "c", "-std=c99"), ("c++", "c++", "-std=c++17")] {
         if !support::has(compiler, test) {
             continue;
         }
-        for order in [["aclshim.h", "acl/acl.h"], ["acl/acl.h", "aclshim.h"]] {
+        let orders = [["aclshim.h", "acl/acl.h"], ["acl/acl.h", "aclshim.h"]];
+        for (order, (how, other)) in orders.iter().flat_map(|order| others.iter().map(move |other| (order, other))) {
             let source = support::scratch("headers").join("both.c");
             let includes = order.map(|header| format!("#include \"{header}\"\n")).concat();
             fs::write(&source, format!("{includes}#include <stdio.h>\nint main{body}")).unwrap();
@@ -65,11 +70,13 @@ fn the_headers_compile_cleanly_as_c99_and_as_cpp17_in_either_order() {
                 .args(["-x", language, standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-c", "-o"])
                 .arg(source.with_extension("o"))
                 .arg("-I")
-                .arg(support::root().join("include"))
+                .arg(support::target("include"))
+                .args([OsStr::new(how), other.as_os_str()])
                 .arg(&source)
                 .output()
                 .unwrap();
-            assert!(result.status.success(), "{compiler}: {}", String::from_utf8_lossy(&result.stderr));
+            let what = format!("{compiler}, {order:?}, {}", other.display());
+            assert!(result.status.success(), "{what}: {}", String::from_utf8_lossy(&result.stderr));
         }
     }
 }
@@ -78,6 +85,15 @@ fn the_headers_compile_cleanly_as_c99_and_as_cpp17_in_either_order() {
 fn a_scope_knows_its_calls_by_everything_that_can_be_said_of_them() {
     let output = seen(&host("hosts/harness_scopes.c"), &["counts"]).run().ok();
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), (COUNTS, ""));
+}
+
+#[test]
+fn a_call_that_was_refused_is_known_to_be() {
+    let enforced = || seen(&host("hosts/harness_scopes.c"), &["refused"]).env("ACLSHIM_MODE", "enforce").run().ok();
+    assert_eq!(enforced().stdout, "good 0\nno room 107000\ncalls 2\nflags 0\nflags 2\nrefused 1\nend 0\n");
+    // The vendor refuses it too, but that was not us.
+    let observed = seen(&host("hosts/harness_scopes.c"), &["refused"]).run().ok();
+    assert_eq!(observed.stdout, "good 0\nno room 107000\ncalls 2\nflags 0\nflags 0\nrefused 0\nend 0\n");
 }
 
 const COUNTS: &str = "\

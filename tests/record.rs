@@ -5,7 +5,7 @@ mod recording;
 mod support;
 
 use aclshim_trace::record::{Attribute, Batch, Entry, Item};
-use recording::balance::{balanced, balanced_at_any_end, balanced_to_the_last, content, lost_in_vain};
+use recording::balance::{balanced, balanced_at_any_end, balanced_in_flight_mode, balanced_to_the_last, lost_in_vain};
 use recording::left::{calls, entries, left};
 use recording::pattern::mix;
 use recording::truth::Truth;
@@ -83,13 +83,13 @@ fn a_process_killed_at_any_instant_leaves_whole_records_of_every_call() {
 #[test]
 fn a_thousand_children_of_a_calling_process_record_for_themselves() {
     // Small rings, so that the thread that calls all the while does not fill the disk.
-    let run = |run: Run| run.arg("1000").arg("20").env("ACLSHIM_RING_SIZE", "4K");
+    let run = |run: Run| run.arg("1000").arg("50").env("ACLSHIM_RING_SIZE", "8K");
     let output = same(patterned("hosts/record_forks.c"), run).ok();
     let found = balanced_at_any_end(&output);
     assert_eq!(found.processes, 1001);
     let children = found.lanes.iter().filter(|(lane, _)| **lane >= 2);
     assert_eq!(children.clone().count(), 1000);
-    assert!(children.clone().all(|(_, of)| *of == (20, 19)), "each child has recorded all of its calls");
+    assert!(children.clone().all(|(_, of)| *of == (50, 49)), "each child has recorded all of its calls");
     done(output);
 }
 
@@ -118,15 +118,15 @@ fn calls_of_a_handler_that_interrupts_calls_five_thousand_times_a_second_are_who
                 if (mode, drain) == ("lossless", "off") {
                     continue; // each call would wait
                 }
-                let run = watched(&program).arg(stack).arg("500");
+                // The longest where least is kept of it.
+                let signals = if (mode, drain) == ("flight", "off") { 5000 } else { 500 };
+                let run = watched(&program).arg(stack).arg(signals.to_string());
                 let output = run.env("ACLSHIM_RECORD", mode).env("ACLSHIM_DRAIN", drain).run().ok();
                 assert_eq!(output.stdout, "handled\n");
-                let (truth, found) = (Truth::of(&output.scratch), content(&output));
-                assert!(truth.lane(1).begun >= 500);
-                if mode != "flight" {
-                    assert_eq!(found.calls + found.not_recorded, truth.begun(), "{stack} {mode} {drain}: {found:?}");
-                }
-                assert_eq!(found.open, 0, "{stack} {mode} {drain}: {found:?}");
+                let truth = Truth::of(&output.scratch);
+                assert!(truth.lane(1).begun >= signals);
+                let found = if mode == "flight" { balanced_in_flight_mode(&output) } else { balanced(&output) };
+                assert!(found.lanes.contains_key(&0) && (mode == "audit" || found.lanes.contains_key(&1)), "{found:?}");
                 done(output);
             }
         }

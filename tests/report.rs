@@ -95,6 +95,8 @@ fn the_page_says_the_same_as_stat_and_findings() {
     for key in ["calls", "nested", "bytes", "errors", "in_flight"] {
         assert_eq!(data["totals"][key], stat[key], "{key}");
     }
+    let id = data["processes"][0]["build_id"].as_str().unwrap();
+    assert!(id.len() >= 16 && id.bytes().all(|digit| digit.is_ascii_hexdigit()), "the vendor's library: {id:?}");
     for function in data["functions"].as_array().unwrap() {
         let same = &stat["functions"][function["name"].as_str().unwrap()];
         for key in ["calls", "bytes", "errors", "p50_ns", "p99_ns"] {

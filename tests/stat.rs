@@ -14,6 +14,12 @@ fn log(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
 }
 
+/// What a person sees.
+fn table(output: &Output) -> String {
+    let text = aclshim().env("ACLSHIM_RING_DIR", &output.scratch).arg("stat").arg(output.scratch.join("out")).output();
+    String::from_utf8(text.expect("stat").stdout).expect("text")
+}
+
 fn number(of: &Value, key: &str) -> u64 {
     of[key].as_u64().unwrap_or_else(|| panic!("no number {key} in {of}"))
 }
@@ -85,10 +91,24 @@ fn directions_sizes_sites_and_the_slowest_are_those_of_the_calls() {
         assert_eq!(sites.get(&key), Some(&number(site, "calls")), "{site}");
     }
     assert_eq!(number(&stat, "asynchronous"), all.iter().filter(|line| !line["stream"].is_null()).count() as u64);
-    let text = aclshim().env("ACLSHIM_RING_DIR", &output.scratch).arg("stat").arg(output.scratch.join("out")).output();
-    let text = String::from_utf8(text.expect("stat").stdout).expect("text");
+    let text = table(&output);
     for part in ["aclrtMemcpyAsync", "host to device", "slowest calls", "call sites that took the longest", "DEST-MAX"]
     {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
+}
+
+#[test]
+fn what_cannot_be_known_is_said_to_be_unknown_and_not_to_be_nothing() {
+    let run = |case: &str| Run::new(host("hosts/check_one.c")).arg(case).arg("3").sim().shim().run().ok();
+    // Calls on a stream: where their memory lies nobody has followed, and when their bytes were there nobody has seen.
+    let output = run("from_host");
+    let stat = output.stat().0;
+    assert_eq!((number(&stat, "asynchronous"), &stat["pageable"]), (3, &Value::Null));
+    let text = table(&output);
+    assert!(text.contains("\npageable share: not known (memory is not tracked)\n"), "{text}");
+    assert!(text.contains("\nno synchronous call that succeeded: no bandwidth\n"), "{text}");
+    // Of others neither is asked.
+    let text = table(&run("good"));
+    assert!(!text.contains("pageable") && !text.contains("no bandwidth"), "{text}");
 }

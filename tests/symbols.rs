@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
-use support::{Build, Output, root, scratch};
+use support::{Build, Output, has, root, scratch};
 
 /// A host that makes one bad call from `call_room`.
 fn built(arguments: &[&str]) -> PathBuf {
@@ -73,6 +73,9 @@ fn a_program_that_is_gone_before_anybody_looks_still_names_its_modules() {
 
 #[test]
 fn a_name_is_read_back_from_what_the_linker_made_of_it() {
+    if !has("c++", "a_name_is_read_back_from_what_the_linker_made_of_it") {
+        return;
+    }
     let program = Build::new("hosts/symbols_names.cpp").link("ascendcl").program();
     let finding = finding(&watched(program).run().ok());
     assert_eq!(finding["symbol"], "cache::Offload<long>::copy(long*, long const*)", "{finding}");
@@ -81,6 +84,9 @@ fn a_name_is_read_back_from_what_the_linker_made_of_it() {
 
 #[test]
 fn a_stripped_library_still_names_what_it_exports() {
+    if !has("c++", "a_stripped_library_still_names_what_it_exports") {
+        return;
+    }
     let plugin =
         Build::new("hosts/symbols_names.cpp").arg("-DSYMBOLS_PLUGIN").arg("-s").link("ascendcl").library("names");
     let finding = finding(&watched(Build::new("hosts/bind_open.c").program()).arg("now").arg(plugin).run().ok());

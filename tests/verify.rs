@@ -208,6 +208,17 @@ fn what_cannot_be_read_at_all_is_told_from_what_is_damaged() {
         assert!(said(&answer, "problems").contains(what), "{name}: {answer}");
     }
     assert_eq!(verify(&folder, &[scratch("empty")]).0, 2);
+    // Others read what they can beside it, and say what they could not.
+    let mixed = scratch("mixed");
+    fs::copy(only(&output.scratch.join("out"), "acltrace"), mixed.join("good.acltrace")).unwrap();
+    fs::copy(folder.join("newer.acltrace"), mixed.join("newer.acltrace")).unwrap();
+    let calls = output.stat().total("calls");
+    let (status, counted, said) = answer(command(&folder, &["stat", "--json"]).arg(&mixed));
+    let counted: Value = serde_json::from_str(&counted).unwrap();
+    assert_eq!((status, counted["calls"].as_u64()), (0, Some(calls)), "{said}");
+    assert!(said.contains("newer.acltrace: format version 9") && said.lines().count() == 1, "{said}");
+    let (status, lines, said) = answer(command(&folder, &["log", "--json"]).arg(&mixed));
+    assert!(status == 0 && lines.lines().count() as u64 >= calls && said.contains("format version 9"), "{said}");
     // A ring that is cut off.
     let killed = killed();
     let ring = fs::read(only(&killed.scratch, "ring")).unwrap();

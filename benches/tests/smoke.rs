@@ -70,7 +70,8 @@ fn one_round_writes_every_key_with_a_number_for_every_variant() {
     for key in ["cold_ns", "cold_median_ns", "startup_us", "startup_median_us", "rss_kib", "rss_per_thread_kib"] {
         numbers(&written, key, &ALL[1..]);
     }
-    numbers(&written, "batch_1000_ns_per_item", &["check", "record", "record_drained"]);
+    numbers(&written, "batch_1000_ns_per_item", &["check", "record", "record_items_apart", "record_drained"]);
+    positive(&written, "reading", &["stat_s", "bare_s", "stat_calls_per_s", "stat_rss_growth"]);
     positive(&written, "thread_gain", &["direct", "record"]);
     positive(&written, "ring_file_kib_10000_threads", &["record", "record_drained"]);
     positive(&written, "recorded_share", &["record_drained"]);

@@ -2,8 +2,10 @@
 accepted ones on their streams too, slices within each other or apart, an arrow from each submission to its stream."""
 
 import json
+import os
 import shutil
 import sys
+import tempfile
 from collections import Counter, defaultdict
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto
@@ -147,22 +149,42 @@ def perfetto(path, rows):
     rules = [[item.string_value for item in note.array_values] for _, event in events if event.type == event_type.TYPE_SLICE_BEGIN
              and tracks[event.track_uuid].HasField("thread") for note in event.debug_annotations if columns[note.name_iid] == "rules"]
     assert sorted(rules) == sorted(row["rules"] for row in rows if row["rules"] and row["duration_ns"] is not None)
-    processor = shutil.which("trace_processor_shell")
+    processor, way = trace_processor()
     if processor:
         from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
         with TraceProcessor(trace=path, config=TraceProcessorConfig(bin_path=processor)) as reader:
             found = next(reader.query("select count(*) as count from slice where dur >= 0")).count
         assert found == len(rows) + sum(streams.values()), found
-    return len(processes)
+    return len(processes), way
+
+
+def trace_processor():
+    """Perfetto's own reader, if it can be had, and how it was had: from PATH, or as the package gets it, from the network."""
+    found = shutil.which("trace_processor_shell")
+    if found:
+        return found, "by the trace_processor on PATH"
+    from perfetto.prebuilts.manifests.trace_processor_shell import TRACE_PROCESSOR_SHELL_MANIFEST
+    from perfetto.prebuilts.perfetto_prebuilts import get_perfetto_prebuilt
+
+    with tempfile.TemporaryDirectory() as folder:
+        # The package waits for curl, and by default that waits for ever.
+        with open(os.path.join(folder, ".curlrc"), "w") as limits:
+            limits.write("connect-timeout = 5\nmax-time = 60\nsilent\n")
+        os.environ["CURL_HOME"] = folder
+        try:
+            return get_perfetto_prebuilt(TRACE_PROCESSOR_SHELL_MANIFEST), "by the package's trace_processor"
+        except Exception as why:  # whatever it is, the file was decoded all the same
+            return None, f"by a protobuf decode alone ({type(why).__name__}: the package's trace_processor cannot be had)"
 
 
 def main():
     rows = [json.loads(line) for line in open(sys.argv[3], encoding="utf-8")]
     assert rows
-    counts = [chrome(sys.argv[1], rows), perfetto(sys.argv[2], rows)]
+    of_perfetto, way = perfetto(sys.argv[2], rows)
+    counts = [chrome(sys.argv[1], rows), of_perfetto]
     assert counts == [len({(row["boot"], row["pid"], row["born_ns"]) for row in rows})] * 2, counts
-    print(counts[0], "processes,", len(rows), "calls")
+    print(counts[0], "processes,", len(rows), "calls; the Perfetto file was read", way)
 
 
 main()

@@ -1,8 +1,10 @@
 /* golden_work [CHANGE]: what a program of this platform does in small: two kinds of workers beside the main thread, with
  * streams, batches, buffers on heap, stack and device, memory that is freed and used again, and calls that fail. CHANGE is
- * one thing done otherwise: add, drop, enlarge, misalign, turn, stream, batch. */
+ * one thing done otherwise: add, drop, enlarge, misalign, turn, stream, batch. With SCOPE_GOLDEN in the environment all of it
+ * is in a scope whose golden file that is. */
 #define _GNU_SOURCE
 #include <acl/acl.h>
+#include <aclshim.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -99,6 +101,10 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         change = argv[1];
+    const char *golden = getenv("SCOPE_GOLDEN");
+    aclshim_scope scope = golden ? aclshim_scope_begin("all of it", ACLSHIM_WHOLE_PROCESS) : 0;
+    if (golden && (scope <= 0 || aclshim_expect_golden(scope, golden) != 0))
+        return 5;
     check(aclInit(NULL));
     check(aclrtSetDevice(0));
     pthread_barrier_init(&all, NULL, UPLOADERS + READERS);
@@ -138,6 +144,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < UPLOADERS + READERS; i++)
         pthread_join(threads[i], NULL);
     check(aclrtFree(memory));
+    if (golden && aclshim_scope_end(scope) != 0)
+        return 6;
     printf("done\n");
     return 0;
 }

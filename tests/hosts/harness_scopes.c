@@ -3,6 +3,7 @@
  *   nested   scopes in scopes, of a thread and of the process, with another thread beside
  *   left     a call that the vendor never returns from, and one that it calls itself in
  *   first    the very first copy of the process
+ *   refused  a good call, and one that breaks a rule
  *   inject   calls that are made to fail, by their place in the order and by names, in one scope and not after it */
 #include "harness_host.h"
 #include <setjmp.h>
@@ -152,6 +153,20 @@ static int inject(void)
     return 0;
 }
 
+static int refused(void)
+{
+    struct aclshim_call calls[4] = {{0}};
+    aclshim_scope scope = aclshim_scope_begin("refused", ACLSHIM_THIS_THREAD);
+    say("good", up(64));
+    say("no room", aclrtMemcpy(device, 63, pinned, 64, H2D));
+    say("calls", aclshim_calls(scope, NULL, calls, 4));
+    say("flags", calls[0].flags);
+    say("flags", calls[1].flags);
+    say("refused", (calls[1].flags & ACLSHIM_WAS_REFUSED) != 0);
+    say("end", aclshim_scope_end(scope));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     begin();
@@ -163,6 +178,8 @@ int main(int argc, char **argv)
         return nested();
     if (!strcmp(argv[1], "left"))
         return left();
+    if (!strcmp(argv[1], "refused"))
+        return refused();
     if (!strcmp(argv[1], "inject"))
         return inject();
     return first();

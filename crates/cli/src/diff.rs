@@ -1,5 +1,6 @@
 //! `aclshim diff`: what is different between two runs, by what the calls are and not where their memory is.
 
+use crate::traces::say_troubles;
 use aclshim_collect::account::Histogram;
 use aclshim_collect::seen::{Seen, Watch};
 use aclshim_collect::survey::Survey;
@@ -144,11 +145,10 @@ struct Finding {
 fn run(path: &Path) -> Result<Run> {
     let (mut survey, mut calls) = (Survey::default(), Calls::default());
     let folders = crate::verify::kept::ring_folders();
+    survey.progress = crate::progress::of_traces(&[path.to_owned()]);
     survey.watch(path, &folders, &mut calls).map_err(|why| anyhow!("{}: {why}", path.display()))?;
     survey.finish(&mut calls);
-    for (file, why) in &survey.troubles {
-        eprintln!("aclshim: {}: {why}", file.display());
-    }
+    say_troubles(&survey);
     if survey.processes().count() == 0 {
         return Err(anyhow!("{}: no process has recorded a call here", path.display()));
     }

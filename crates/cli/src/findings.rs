@@ -33,6 +33,9 @@ pub struct Arguments {
 
 /// What `aclshim rules` is told.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  aclshim rules\n  aclshim rules --json | jq '.[] | select(.severity == \"perf\") | .id'\n  aclshim explain ALIGN-64"
+)]
 pub struct RulesArguments {
     /// One JSON array
     #[arg(long)]

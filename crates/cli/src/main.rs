@@ -12,6 +12,7 @@ mod export;
 mod findings;
 mod log;
 mod merge;
+mod progress;
 mod recover;
 mod report;
 mod run;

@@ -3,6 +3,7 @@
 //! Segments stand for themselves, so this is a copy: each once, under a name that no other has. What is only in a ring
 //! is written as one more segment.
 
+use crate::progress;
 use crate::verify::kept::{self, Key, Kind, Life, key};
 use crate::verify::{copy, segment};
 use aclshim_trace::origin::Origin;
@@ -115,7 +116,8 @@ impl Found {
 
 /// Reads a segment to its end.
 fn look(path: &Path) -> Option<Found> {
-    let mut reader = SegmentReader::open(BufReader::with_capacity(1 << 20, kept::open(path).ok()?)).ok()?;
+    let mut reader =
+        SegmentReader::open(BufReader::with_capacity(1 << 20, progress::reading(path, kept::open(path).ok()?))).ok()?;
     let origin = Origin::from_bytes(&reader.header)?;
     reader.by_ref().for_each(drop);
     Some(Found {

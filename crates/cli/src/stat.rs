@@ -57,7 +57,8 @@ struct Stat {
     /// By the name of the innermost scope that was open.
     scopes: BTreeMap<String, ScopeStat>,
     asynchronous: u64,
-    pageable: u64,
+    /// Of these on pageable memory. That can only be known of memory that was followed: else it is not 0 but nothing.
+    pageable: Option<u64>,
     slowest: Vec<SlowStat>,
     sites: Vec<SiteStat>,
     findings: BTreeMap<String, u64>,
@@ -158,7 +159,7 @@ impl Stat {
             function.histogram = function.durations.powers();
         }
         (stat.first_ns, stat.last_ns) = tally.span().unzip();
-        stat.pageable = stat.findings.get("ASYNC-PAGEABLE").copied().unwrap_or(0);
+        stat.pageable = stat.findings.get("ASYNC-PAGEABLE").copied();
         stat.directions(tally);
         stat.scopes = std::mem::take(&mut tally.scopes).by_name(survey);
         let pids: Vec<u32> = survey.processes().map(|process| process.origin.pid).collect();
@@ -293,7 +294,9 @@ impl Stat {
     /// Directions, sizes, the slowest calls and the call sites.
     fn more(&self, text: &mut String) {
         let pace = |bytes: Option<u64>| bytes.map_or_else(|| "-".into(), |bytes| format!("{}/s", human(bytes)));
-        if !self.directions.is_empty() {
+        if self.directions.is_empty() {
+            text.push_str("\nno synchronous call that succeeded: no bandwidth\n");
+        } else {
             let _ = writeln!(text, "\nsynchronous{:>30}{:>13}{:>16}", "calls", "bytes", "bandwidth");
         }
         for (name, of) in &self.directions {
@@ -335,11 +338,11 @@ impl Stat {
             let (time, bytes) = (duration(of.ns), human(of.bytes));
             let _ = writeln!(text, "{time:>10}  {} from {}: {} calls, {bytes}", of.function, of.site, of.calls);
         }
-        if self.pageable > 0 {
-            let (pageable, all) = (self.pageable, self.asynchronous);
-            let _ =
-                writeln!(text, "\n{pageable} of {all} asynchronous calls were on pageable memory, as far as is known");
-        }
+        let _ = match (self.pageable, self.asynchronous) {
+            (_, 0) => Ok(()),
+            (None, _) => writeln!(text, "\npageable share: not known (memory is not tracked)"),
+            (Some(pageable), all) => writeln!(text, "\npageable share: {pageable} of {all} asynchronous calls"),
+        };
         if !self.findings.is_empty() {
             text.push_str("\nfindings (`aclshim findings` tells more)\n");
         }

@@ -1,12 +1,11 @@
 //! What the commands that read traces share: their paths, and the reading.
 
+use crate::progress;
 use aclshim_collect::seen::{Nobody, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::settings::RING_DIR;
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is read.
 #[derive(clap::Args)]
@@ -30,6 +29,28 @@ pub fn ring_folders() -> Vec<PathBuf> {
     std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect()
 }
 
+/// Says what could not be read, and what can be done about the first of it.
+pub fn say_troubles(survey: &Survey) {
+    for (file, why) in &survey.troubles {
+        eprintln!("aclshim: {}: {why}", file.display());
+    }
+    if let Some(remedy) = survey.troubles.iter().find_map(|(file, why)| remedy(file, why)) {
+        eprintln!("aclshim: {remedy}");
+    }
+}
+
+/// What can be done about a trace that is damaged. One that is cut off in its header holds nothing to be saved, and one
+/// of a newer version says itself who reads it.
+fn remedy(file: &Path, why: &str) -> Option<String> {
+    let file = file.display();
+    let is_partly_good = why.contains("was read") || why.contains("header was damaged");
+    is_partly_good.then(|| {
+        format!(
+            "`aclshim verify {file}` says more; `aclshim recover --out DIR {file}` writes what is good to a new file"
+        )
+    })
+}
+
 impl Traces {
     /// Reads everything, and says what could not be read.
     pub fn read(&self, nothing: Nothing) -> Result<Survey> {
@@ -49,7 +70,7 @@ impl Traces {
     }
 
     fn watch_in<W: Watch + ?Sized>(&self, mut survey: Survey, nothing: Nothing, watch: &mut W) -> Result<Survey> {
-        survey.progress = self.progress();
+        survey.progress = progress::of_traces(&self.paths);
         let outcome = survey.watch_all(&self.paths, &ring_folders(), watch);
         survey.finish(watch);
         self.say(&survey, outcome, nothing)?;
@@ -59,7 +80,7 @@ impl Traces {
     /// The same in the order in which the calls began, over all threads and processes.
     pub fn in_order<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
         let mut survey = Survey::default();
-        survey.progress = self.progress();
+        survey.progress = progress::of_traces(&self.paths);
         let outcome = survey.in_order(&self.paths, &ring_folders(), watch);
         self.say(&survey, outcome, nothing)?;
         Ok(survey)
@@ -67,11 +88,12 @@ impl Traces {
 
     /// Says what could not be read, and where nothing was.
     fn say(&self, survey: &Survey, outcome: Result<(), String>, nothing: Nothing) -> Result<()> {
-        for (file, why) in &survey.troubles {
-            eprintln!("aclshim: {}: {why}", file.display());
-        }
+        say_troubles(survey);
         match (outcome, &self.paths[..]) {
-            (Err(why), [path]) => bail!("{}: {why}", path.display()),
+            (Err(why), [path]) => match remedy(path, &why) {
+                Some(remedy) => bail!("{}: {why}; {remedy}", path.display()),
+                None => bail!("{}: {why}", path.display()),
+            },
             (Err(why), _) => bail!(why),
             (Ok(()), _) => {}
         }
@@ -94,28 +116,5 @@ impl Traces {
             bail!("nothing could be read");
         }
         Ok(())
-    }
-
-    /// A bar on a terminal, if there is much to read.
-    fn progress(&self) -> Option<Box<dyn FnMut(u64)>> {
-        const MUCH: u64 = 256 << 20;
-        let in_folder =
-            |path: &PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-        let files = self.paths.iter().flat_map(|path| in_folder(path).chain([path.clone()]));
-        let traces = files.filter(|path| path.extension().is_some_and(|extension| extension == "acltrace"));
-        let total: u64 = traces.filter_map(|path| path.metadata().ok()).map(|about| about.len()).sum();
-        if total < MUCH || !std::io::stderr().is_terminal() {
-            return None;
-        }
-        let bar = ProgressBar::new(total);
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left") {
-            bar.set_style(style);
-        }
-        Some(Box::new(move |bytes| {
-            bar.inc(bytes);
-            if bar.position() >= total {
-                bar.finish_and_clear();
-            }
-        }))
     }
 }

@@ -6,11 +6,11 @@ mod process;
 pub mod segment;
 mod verdict;
 
+use crate::progress;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingFile, Unreadable};
 use aclshim_trace::slot::{Head, Layout, Words};
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
 use kept::{Key, Kind, key};
 use process::{Balance, Left, Ring};
 use segment::Segment;
@@ -169,12 +169,7 @@ impl Check {
         if !self.is_new(path) {
             return None;
         }
-        let length = path.metadata().map_or(0, |about| about.len());
-        // Nothing is shown where nobody looks: not on a terminal.
-        let style = ProgressStyle::with_template("{msg} {bar:30} {bytes}/{total_bytes}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = if length > 64 << 20 { ProgressBar::new(length).with_style(style) } else { ProgressBar::hidden() };
-        bar.set_message(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        let bar = progress::of_file(path);
         let mut verdict = Verdict::new(path.to_owned(), Some(Kind::Trace));
         let segment = segment::read(path, &mut verdict, |done| bar.set_position(done));
         bar.finish_and_clear();

@@ -37,13 +37,17 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     fn new(slots: usize) -> Arc<Self> {
+        Self::with(slots, Mode::Audit)
+    }
+
+    fn with(slots: usize, mode: Mode) -> Arc<Self> {
         let shared = Arc::new(Self {
             control: Control::default(),
             slots: (0..slots).map(|_| Slot::default()).collect(),
             place: Place::default(),
             cells: (0..slots).map(|_| UnsafeCell::new(0)).collect(),
         });
-        shared.place.open(&shared.control, &shared.slots, Mode::Audit, 0);
+        shared.place.open(&shared.control, &shared.slots, mode, 0);
         shared
     }
 
@@ -74,6 +78,11 @@ impl Shared {
 
     /// Reads, checks what is shown, and gives it back: the numbers, with a code where a call has ended.
     fn drain(&self, how: Reading, most: usize) -> Vec<(u64, Entry)> {
+        self.pass(how, most).0
+    }
+
+    /// The same, and how many slots were overwritten before.
+    fn pass(&self, how: Reading, most: usize) -> (Vec<(u64, Entry)>, u64) {
         let run = self.ring().read(self.control.drained.load(Ordering::Relaxed), how, most);
         let mut entries = Vec::new();
         let (mut rest, mut number) = (&run.slots[..], run.first);
@@ -93,7 +102,7 @@ impl Shared {
             self.cells[number as usize % self.cells.len()].with(|_| ());
         }
         self.ring().give_back(run.next);
-        entries
+        (entries, run.overwritten)
     }
 }
 
@@ -165,6 +174,29 @@ fn a_slot_is_written_again_only_when_it_has_been_read() {
         let wrote = writer.join().unwrap();
         let rest = shared.drain(Reading::Drain, 9).len();
         assert_eq!(rest, if wrote { 4 } else { 3 });
+    });
+}
+
+#[test]
+fn where_the_oldest_is_overwritten_each_call_is_read_or_counted() {
+    model(|| {
+        let shared = Shared::with(4, Mode::Flight);
+        let call = |shared: &Shared, number| {
+            assert_eq!(shared.place.claim(1), Ok(number), "there is always room");
+            shared.call(number);
+        };
+        (0..4).for_each(|number| call(&shared, number));
+        let writer = thread::spawn({
+            let shared = shared.clone();
+            move || (4..6).for_each(|number| call(&shared, number))
+        });
+        let (mut entries, before) = shared.pass(Reading::Drain, 9);
+        writer.join().unwrap();
+        let (rest, since) = shared.pass(Reading::Drain, 9);
+        entries.extend(rest);
+        let numbers: Vec<u64> = entries.iter().map(|(number, _)| *number).collect();
+        assert!(numbers.is_sorted() && numbers.ends_with(&[4, 5]), "{numbers:?}");
+        assert_eq!(numbers.len() as u64 + before + since, 6, "{numbers:?}, {before} and {since} overwritten");
     });
 }
 

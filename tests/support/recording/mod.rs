@@ -9,6 +9,7 @@ pub mod content;
 pub mod left;
 pub mod ordered;
 pub mod pattern;
+pub mod stuck;
 pub mod truth;
 
 use crate::support::{Build, Output, Run};

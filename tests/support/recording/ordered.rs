@@ -52,6 +52,11 @@ impl Ordered {
         Self { rings: rings.to_owned(), ..self }
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Gives an order and waits until it is done.
     #[track_caller]
     pub fn order(&mut self, line: &str) {
@@ -93,8 +98,15 @@ impl Ordered {
 
     /// Has it end.
     #[track_caller]
-    pub fn end(mut self) -> Output {
+    pub fn end(self) -> Output {
+        self.end_when(|| ())
+    }
+
+    /// The same, and something is done between the order and its end.
+    #[track_caller]
+    pub fn end_when(mut self, between: impl FnOnce()) -> Output {
         writeln!(self.orders, "end").unwrap();
+        between();
         let output = self.child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let output = Output {

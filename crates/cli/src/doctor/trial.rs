@@ -156,9 +156,10 @@ pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio
         report.ok(
             "passed-on",
             format!(
-                "process {} passed its calls on to {}, product {}, CANN {}",
+                "process {} passed its calls on to {} (build id {}), product {}, CANN {}",
                 origin.pid,
                 or(&origin.library.to_string_lossy()),
+                or(&origin.build_id),
                 or(&origin.product),
                 or(&origin.cann)
             ),
@@ -170,6 +171,7 @@ pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio
             "pid": origin.pid,
             "executable": origin.executable.to_string_lossy(),
             "library": origin.library.to_string_lossy(),
+            "build_id": origin.build_id,
             "product": origin.product,
             "cann": origin.cann,
         })

@@ -100,6 +100,8 @@ pub struct ProcessRow {
     pub form: &'static str,
     /// The real library.
     pub library: String,
+    /// Its build id in hexadecimal digits, or empty.
+    pub build_id: String,
     /// The settings in force.
     pub settings: Vec<String>,
     /// When its first call began and its last ended, in nanoseconds since 1970, as text.

@@ -56,7 +56,7 @@ function summary() {
   by("processes").append(table(data.processes, columns, "Processes"));
   if (data.more_processes) by("processes").append(nothing("And " + many(data.more_processes, "process", "processes") + " more, which are in all sums."));
   by("processes").append(el("details", {}, el("summary", { class: "quiet" }, "Library and settings in force"),
-    data.processes.map(row => [el("h3", {}, row.executable + ", process " + row.pid), el("p", { class: "values" }, ["library: " + (row.library || "not known"), ...row.settings].join("\n"))])));
+    data.processes.map(row => [el("h3", {}, row.executable + ", process " + row.pid), el("p", { class: "values" }, ["library: " + (row.library || "not known"), "build id: " + (row.build_id || "not known"), ...row.settings].join("\n"))])));
 }
 const failed = count => count ? el("span", { class: "bad-text" }, number(count)) : "0";
 

@@ -145,6 +145,7 @@ fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {
             _ => "not known",
         },
         library: lossy(&origin.library),
+        build_id: origin.build_id.clone(),
         settings: origin.settings.lines().map(str::to_owned).collect(),
         span_ns: span.map(|(begin, end)| [begin.to_string(), end.to_string()]),
         totals,

@@ -1,6 +1,7 @@
 //! Writing segments: a clean copy of a damaged one, and what a ring holds.
 
 use super::kept;
+use crate::progress;
 use aclshim_collect::modules::Modules;
 use aclshim_trace::clock::{realtime_ns, ticks};
 use aclshim_trace::layout::Header;
@@ -92,7 +93,8 @@ pub struct Copied {
 /// Copies the good blocks of a trace to a new file, which is whole: what is missing is said in it to be lost.
 pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     let name = from.display();
-    let file = BufReader::with_capacity(1 << 20, kept::open(from).with_context(|| name.to_string())?);
+    let file = progress::reading(from, kept::open(from).with_context(|| name.to_string())?);
+    let file = BufReader::with_capacity(1 << 20, file);
     let (mut reader, stop) = SegmentReader::open_anyway(file).with_context(|| name.to_string())?;
     let mut copied = Copied::default();
     let mut header = reader.header.clone();
