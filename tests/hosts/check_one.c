@@ -17,6 +17,8 @@ static int call_zero(void) { return aclrtMemcpy(dev, 64, pin, 0, H2D); }
 static int call_align(void) { return aclrtMemcpyAsync(dev + 1, 64, dev + 1024, 64, D2D, other_stream); }
 static int call_host_align(void) { return aclrtMemcpyAsync(dev + 1, 64, pin, 64, H2D, other_stream); }
 static int call_from_host(void) { return aclrtMemcpyAsync(dev, 64, pin, 64, H2D, other_stream); }
+static int call_host_to_host(void) { return aclrtMemcpyAsync(pin2, 64, pin, 64, H2D, other_stream); }
+static int call_by_default(void) { return aclrtMemcpyAsync(pin2, 64, pin, 64, ACL_MEMCPY_DEFAULT, other_stream); }
 static int call_deprecated(void) { return aclrtMemcpyAsyncWithCondition(dev, 64, pin, 64, H2D, other_stream); }
 static int call_offset(void)
 {
@@ -73,6 +75,7 @@ static const struct {
     CASE(good, aclrtMemcpy), CASE(null, aclrtMemcpy), CASE(room, aclrtMemcpy), CASE(room_too, aclrtMemcpy),
     CASE(overlap, aclrtMemcpy), CASE(itself, aclrtMemcpy), CASE(zero, aclrtMemcpy), CASE(align, aclrtMemcpyAsync),
     CASE(host_align, aclrtMemcpyAsync), CASE(from_host, aclrtMemcpyAsync),
+    CASE(host_to_host, aclrtMemcpyAsync), CASE(by_default, aclrtMemcpyAsync),
     CASE(deprecated, aclrtMemcpyAsyncWithCondition), CASE(offset, aclrtMemcpyAsyncWithOffset),
     CASE(batch, aclrtMemcpyBatch), CASE(experimental, aclrtMemcpyBatchAsync), CASE(batch_room, aclrtMemcpyBatch),
     CASE(fallback, aclrtMemcpyBatch), CASE(context, aclrtMemcpy), CASE(wait, none),

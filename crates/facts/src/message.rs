@@ -285,36 +285,47 @@ fn sentence(text: &str) -> String {
 /// Arguments that are spelled like words.
 const ARGUMENTS: &[&str] = &["kind", "width", "height", "count", "ptr", "offset", "symbol", "config"];
 
-/// The rules that the vendor may have refused this call for with this code, the most likely first: those that are
-/// broken, or could be for all that is known, in the order of the vendor's checks.
-pub fn explain(subject: &Subject, code: aclError) -> Vec<&'static Rule> {
-    let mut likely: Vec<&'static Rule> = Vec::new();
-    let mut add = |rule: &'static Rule| {
-        let returns = rule.codes.iter().any(|(other, _)| *other == code);
-        if returns
-            && rule.functions.contains(&subject.function)
-            && !likely.iter().any(|other| std::ptr::eq(*other, rule))
-        {
-            likely.push(rule);
+/// Why the vendor may have refused a call.
+#[derive(Default)]
+pub struct Reasons {
+    /// Rules that the call breaks, the most likely first, in the order of the vendor's checks.
+    pub likely: Vec<&'static Rule>,
+    /// Rules that it could break for all that is known.
+    pub possible: Vec<&'static Rule>,
+}
+
+/// The rules that the vendor may have refused this call for with this code.
+pub fn explain(subject: &Subject, code: aclError) -> Reasons {
+    let Reasons { mut likely, mut possible } = Reasons::default();
+    let returns = |rule: &Rule| {
+        rule.codes.iter().any(|(other, _)| *other == code) && rule.functions.contains(&subject.function)
+    };
+    let add = |to: &mut Vec<&'static Rule>, rule: &'static Rule| {
+        if returns(rule) && !to.iter().any(|other| std::ptr::eq(*other, rule)) {
+            to.push(rule);
         }
     };
     if let crate::rule::Prediction::Refused { rule, code: predicted, .. } = predict(subject)
         && predicted == code
         && let Some(rule) = RULES.get(rule)
     {
-        add(rule);
+        add(&mut likely, rule);
     }
     crate::rules::judge_each(subject, &mut |rule, finding| {
         if finding.code == code {
-            add(rule);
+            add(&mut likely, rule);
+        } else if finding.severity == Severity::Violation {
+            // Not refused as far as can be told, and yet the rule has this code.
+            add(&mut possible, rule);
         }
     });
     for rule in RULES {
         if (rule.check)(subject) == Verdict::Unknown {
-            add(rule);
+            add(&mut possible, rule);
         }
     }
-    likely
+    possible.retain(|rule| !likely.iter().any(|other| std::ptr::eq(*other, *rule)));
+    Reasons { likely, possible }
 }
 
 /// A code that a call returned, in words, with the ids of the likely rules.
@@ -323,9 +334,12 @@ pub fn code_message(subject: &Subject, code: aclError) -> String {
     if let Some(meaning) = code::meaning(code) {
         let _ = write!(text, ": {meaning}");
     }
-    let likely: Vec<_> = explain(subject, code).iter().map(|rule| rule.id).collect();
-    if !likely.is_empty() {
-        let _ = write!(text, "; likely {}", likely.join(", "));
+    let Reasons { likely, possible } = explain(subject, code);
+    for (word, rules) in [("likely", likely), ("possible", possible)] {
+        if !rules.is_empty() {
+            let ids: Vec<_> = rules.iter().map(|rule| rule.id).collect();
+            let _ = write!(text, "; {word} {}", ids.join(", "));
+        }
     }
     text
 }
@@ -385,15 +399,27 @@ mod tests {
 
     #[test]
     fn a_code_is_explained_by_what_is_broken_and_by_what_is_not_known() {
-        let ids = |words: &[u64], code| {
+        let ids_on = |form, words: &[u64], code| {
             let function = Function::aclrtMemcpyAsync;
-            let (call, arrays, world) = (function.call(words), Arrays::default(), World::UNKNOWN);
-            let rules = explain(&Subject { function, call, arrays, world }, code);
-            rules.iter().map(|rule| rule.id).collect::<Vec<_>>()
+            let (call, arrays, world) = (function.call(words), Arrays::default(), World { form, ..World::UNKNOWN });
+            let Reasons { likely, possible } = explain(&Subject { function, call, arrays, world }, code);
+            [likely, possible].map(|rules| rules.iter().map(|rule| rule.id).collect::<Vec<_>>())
         };
-        assert_eq!(ids(&[64, 64, 0, 64, 1, 0], 100_000), ["NULL-POINTER"]);
-        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 107_002), ["CONTEXT-MISSING"]);
-        assert_eq!(ids(&[64, 63, 128, 64, 1, 0], 107_000)[0], "DEST-MAX");
-        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 0), [] as [&str; 0]);
+        let ids = |words: &[u64], code| ids_on(None, words, code);
+        assert_eq!(ids(&[64, 64, 0, 64, 1, 0], 100_000), [vec!["NULL-POINTER"], vec![]]);
+        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 107_002), [vec![], vec!["CONTEXT-MISSING"]]);
+        let [likely, possible] = ids(&[64, 63, 128, 64, 1, 0], 107_000);
+        assert_eq!(likely, ["DEST-MAX"]);
+        // Where memory is, and how long it is, is not known.
+        assert!(possible.contains(&"KIND-PLACE") && possible.contains(&"MEMORY-ROOM"), "{possible:?}");
+        assert!(!possible.contains(&"DEST-MAX"), "{possible:?}");
+        // By any kind, whether the runtime will take the word for it or not.
+        for form in [None, Some(world::Form::EndPoint)] {
+            for kind in [0, 1, 4] {
+                let ids = ids_on(form, &[64, 64, 128, 64, kind, 0], 207_000);
+                assert_eq!(ids, [vec![], vec!["ASYNC-HOST-TO-HOST"]], "{form:?} {kind}");
+            }
+        }
+        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 0), [vec![] as Vec<&str>, vec![]]);
     }
 }

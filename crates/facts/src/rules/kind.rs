@@ -264,9 +264,11 @@ pub static ASYNC_HOST_TO_HOST: Rule = Rule {
 
 fn async_host_to_host(s: &Subject) -> Verdict {
     match host_to_host_refused(s) {
-        Verdict::Holds | Verdict::Unknown if s.world.form == Some(Form::EndPoint) => {
-            // The documents forbid the word, whatever the runtime makes of it.
-            Verdict::broken_if(s.kind() == Some(HOST_TO_HOST), s.finding(Role::Kind, Severity::Violation))
+        // The documents forbid the word, whatever the runtime makes of it.
+        Verdict::Holds | Verdict::Unknown
+            if s.world.form == Some(Form::EndPoint) && s.kind() == Some(HOST_TO_HOST) =>
+        {
+            Verdict::Broken(s.finding(Role::Kind, Severity::Violation))
         }
         verdict => verdict,
     }

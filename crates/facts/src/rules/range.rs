@@ -150,6 +150,12 @@ pub static MEMORY_ROOM: Rule = Rule {
 
 fn memory_room(s: &Subject) -> Verdict {
     let is_short = |side: &Side| side.region.room.is_some_and(|room| side.size.is_none_or(|size| size > room));
+    // Where malloc memory ends is nobody's business here.
+    let is_untold = |side: &Side| match side.region.place {
+        Place::Unknown => true,
+        Place::Device(_) | Place::Pinned | Place::Managed => side.region.room.is_none(),
+        Place::Pageable | Place::Unallocated => false,
+    };
     let sides = [s.desc(), s.dst(), s.src()];
     // The descriptor functions move only the descriptor.
     let sides = if s.function == aclrtSetMemcpyDesc { &sides[..1] } else { &sides[..] };
@@ -158,6 +164,7 @@ fn memory_room(s: &Subject) -> Verdict {
             Verdict::Broken(s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
         }
         Some(side) => Verdict::Broken(s.finding(side.role, Severity::Violation)),
+        None if sides.iter().flatten().any(is_untold) => Verdict::Unknown,
         None => Verdict::Holds,
     }
 }
