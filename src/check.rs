@@ -12,7 +12,7 @@ use crate::{arrays, edge, log, stack, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};
-use aclshim_facts::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
+use aclshim_facts::code::{ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::{ALIGN_64, ITEMS_APART, RULES, is_plain, is_sound, judge_each, predict};
@@ -204,8 +204,12 @@ fn judge(subject: &Subject<'_>) -> Option<Judgement> {
         if !policy.is_said(rule.number.into()) {
             is_refused_for_an_error = true;
         } else if judgement.refusal.is_none_or(|other| other.action == Action::Refuse && action == Action::Abort) {
-            let code = if finding.severity == Severity::Error { finding.code } else { ACL_ERROR_INVALID_PARAM };
-            judgement.refusal = Some(Refusal { rule, action, code, fail_index: finding.fail_index });
+            let fail_index = if finding.severity == Severity::Error {
+                finding.fail_index
+            } else {
+                documented_index(subject, &finding)
+            };
+            judgement.refusal = Some(Refusal { rule, action, code: rule.refusal(&finding), fail_index });
         }
     });
     if judgement.bits == 0 {
@@ -218,6 +222,16 @@ fn judge(subject: &Subject<'_>) -> Option<Judgement> {
         judgement.frames = stack::frames();
     }
     Some(judgement)
+}
+
+/// What `failIndex` holds, by the documents, when a batch is refused that the vendor would take: the first item that the
+/// attribute is of, and `SIZE_MAX` where it is about no item, or about one that must not be read here.
+fn documented_index(subject: &Subject<'_>, finding: &rule::Finding) -> Option<usize> {
+    const ATTRIBUTES: u8 = 5;
+    subject.batch()?;
+    let entry = finding.index.filter(|_| finding.argument == ATTRIBUTES);
+    let first = entry.and_then(|entry| subject.arrays.attr_indexes?.get(entry).copied());
+    Some(first.unwrap_or(usize::MAX))
 }
 
 /// What the vendor would return, if that can be told for a program whose handles are good. Where it cannot, because it

@@ -289,7 +289,8 @@ impl Entry {
     }
 
     fn found(&self, rule: &'static Rule, finding: &rule::Finding, values: [u64; 2]) -> Found {
-        let message = noted_message(rule, &self.subject(), finding, values);
+        let returned = (self.fate == Fate::Done).then_some(self.code);
+        let message = noted_message(rule, &self.subject(), finding, values, returned);
         Found {
             rule,
             severity: finding.severity,

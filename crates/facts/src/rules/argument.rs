@@ -8,7 +8,7 @@ use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::{self, *};
 use crate::product::Version;
 use crate::rule::Source::{Doc, Driver, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 
 /// NULL-POINTER
 pub static NULL_POINTER: Rule = Rule {
@@ -105,8 +105,9 @@ pub static ZERO_SIZE: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "before CANN 9.1; aclrtSetMemcpyDesc in every release"),
-        (Severity::Portability, "since 9.1, or where the release is not known"),
+        Grade::error("before CANN 9.1; aclrtSetMemcpyDesc in every release"),
+        Grade::accepted(Severity::Portability, "since 9.1, or where the release is not known")
+            .comes_to(Outcome::Said("CANN 9.1 and later accept it, earlier releases do not")),
     ],
     codes: &[
         (
@@ -241,7 +242,8 @@ pub static SAME_ADDRESS: Rule = Rule {
     functions: LINEAR,
     scope: Scope::ALL,
     severity: Severity::Perf,
-    grades: &[],
+    grades: &[Grade::accepted(Severity::Perf, "always")
+        .comes_to(Outcome::Said("it copies nothing; on a stream and inside the host it is refused all the same"))],
     codes: &[],
     statement: "a copy onto itself is accepted and copies nothing",
     sources: &[

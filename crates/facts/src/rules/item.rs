@@ -8,7 +8,7 @@ use crate::case::{ARRAY, Case, DEVICE, OTHER, PAGEABLE, PINNED, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Header, Observed, Runtime};
-use crate::rule::{Finding, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Finding, Grade, Rule, Scope, Severity, Subject, Verdict};
 
 /// `ACL_MEM_LOCATION_TYPE_HOST`
 pub const HOST: i32 = 0;
@@ -223,11 +223,12 @@ pub static BATCH_DIRECTION: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "an item from host to host, or from device to device"),
-        (
+        Grade::error("an item from host to host, or from device to device"),
+        Grade::accepted(
             Severity::Violation,
             "some items go to the device and others to the host: documented as one direction, and accepted",
-        ),
+        )
+        .documented_as(ACL_ERROR_RT_PARAM_INVALID),
     ],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "an item from host to host, or from device to device; failIndex names it")],
     statement: "a batch copies from host to device, or from device to host, and all of its items the same way",

@@ -11,7 +11,7 @@ use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, 
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::{self, *};
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome as Comes, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::{Form, Place};
 
 const WITH_KIND: &[Function] = &[
@@ -130,8 +130,8 @@ pub static KIND_PLACE: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "one side is pageable memory and the kind does not fit"),
-        (
+        Grade::error("one side is pageable memory and the kind does not fit"),
+        Grade::accepted(
             Severity::Portability,
             "the runtime knows both sides and replaces the kind: a driver that cannot tell pageable memory takes it at its word",
         ),
@@ -227,8 +227,13 @@ pub static ASYNC_HOST_TO_HOST: Rule = Rule {
     scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "both sides are host memory as far as the runtime can tell"),
-        (Severity::Violation, "kind says host to host, and the runtime replaces it, or the places are not known"),
+        Grade::error("both sides are host memory as far as the runtime can tell"),
+        Grade::accepted(
+            Severity::Violation,
+            "kind says host to host, and the runtime replaces it, or the places are not known",
+        )
+        .comes_to(Comes::Perhaps(ACL_ERROR_RT_FEATURE_NOT_SUPPORT))
+        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
     ],
     codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "after the kind was corrected by the places")],
     statement: "an asynchronous copy inside the host is not supported on Ascend EP: kind ACL_MEMCPY_HOST_TO_HOST returns ACL_ERROR_RT_FEATURE_NOT_SUPPORT",
@@ -265,9 +270,7 @@ pub static ASYNC_HOST_TO_HOST: Rule = Rule {
 fn async_host_to_host(s: &Subject) -> Verdict {
     match host_to_host_refused(s) {
         // The documents forbid the word, whatever the runtime makes of it.
-        Verdict::Holds | Verdict::Unknown
-            if s.world.form == Some(Form::EndPoint) && s.kind() == Some(HOST_TO_HOST) =>
-        {
+        Verdict::Holds | Verdict::Unknown if s.world.form == Some(Form::EndPoint) && s.kind() == Some(HOST_TO_HOST) => {
             Verdict::Broken(s.finding(Role::Kind, Severity::Violation))
         }
         verdict => verdict,

@@ -9,7 +9,7 @@ use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Form;
 
 /// The widest row.
@@ -97,11 +97,12 @@ pub static PITCH_KIND: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "aclrtMemcpy2d inside the device"),
-        (
+        Grade::error("aclrtMemcpy2d inside the device"),
+        Grade::accepted(
             Severity::Violation,
             "ACL_MEMCPY_DEFAULT, and on CANN 8.x aclrtMemcpy2dAsync inside the device: not on the page, and accepted",
-        ),
+        )
+        .documented_as(ACL_ERROR_INVALID_PARAM),
     ],
     codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtMemcpy2d with ACL_MEMCPY_DEVICE_TO_DEVICE")],
     statement: "rows are copied from host to device and back only; inside a device by aclrtMemcpy2dAsync of later releases",

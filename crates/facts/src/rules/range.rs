@@ -7,7 +7,7 @@ use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::{self, *};
 use crate::rule::Source::{Driver, Ours, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Place;
 
 /// OVERLAP
@@ -125,8 +125,12 @@ pub static MEMORY_ROOM: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "device memory that is too short"),
-        (Severity::Violation, "pinned or managed memory that is too short: what lies behind is read or written"),
+        Grade::error("device memory that is too short"),
+        Grade::accepted(
+            Severity::Violation,
+            "pinned or managed memory that is too short: what lies behind is read or written",
+        )
+        .comes_to(Outcome::Said("nobody checks it: what lies behind is read or written, or the copy faults")),
     ],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "device memory; failIndex of a batch stays SIZE_MAX")],
     statement: "what is copied or set must lie inside the allocations",

@@ -4,10 +4,10 @@ use super::group::WORDS;
 use super::role::Role;
 use crate::call::Form;
 use crate::case::{Case, DEVICE, MANAGED, PAGEABLE, PINNED, Scene, cases};
-use crate::code::ACL_ERROR_INVALID_PARAM;
+use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Place;
 
 /// WORDS-ALIGN
@@ -71,7 +71,9 @@ pub static WORDS_IGNORED: Rule = Rule {
     functions: WORDS,
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Violation,
-    grades: &[],
+    grades: &[Grade::accepted(Severity::Violation, "always")
+        .comes_to(Outcome::Said("it returns 0 and sets nothing in device memory"))
+        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT)],
     codes: &[],
     statement: "words are set on Ascend 950, Atlas A3 and Atlas A2 only; elsewhere the function returns 0 and sets nothing in device memory",
     sources: &[
