@@ -180,6 +180,8 @@ impl Inspector {
             offset: finding.site.as_ref().map(|site| site.offset),
             stack: stack.as_deref(),
             source: &source,
+            products: &finding.rule.scope.products(),
+            versions: &finding.rule.scope.versions(),
             fix: finding.rule.fix,
             message: &finding.message,
         };

@@ -391,7 +391,7 @@ impl Judge {
         }
     }
 
-    /// What would be refused on another product, and is not here.
+    /// What would be refused on another product, or is not for it by the documents, and is nothing here.
     fn on_another(
         &mut self,
         at: usize,
@@ -405,7 +405,8 @@ impl Judge {
         let there = Subject { world: World { product: Some(product), ..subject.world }, ..*subject };
         let mut refusals = Vec::new();
         judge_each(&there, &mut |rule, finding| {
-            if finding.severity == Severity::Error && here >> rule.number & 1 == 0 {
+            let is_products = !rule.scope.products.is_empty() && finding.severity == Severity::Violation;
+            if (finding.severity == Severity::Error || is_products) && here >> rule.number & 1 == 0 {
                 refusals.push((rule, finding));
             }
         });
@@ -413,7 +414,8 @@ impl Judge {
             let as_portability = Finding { severity: Severity::Portability, ..finding };
             let at = At { function: subject.function, call, frames, on: Some(at) };
             self.found(rule, as_portability, &at, tell, |_| {
-                format!("would be refused on {name}: {}", message(rule, &there, &finding, None))
+                let what = if finding.severity == Severity::Error { "refused" } else { "unsupported" };
+                format!("would be {what} on {name}: {}", message(rule, &there, &finding, None))
             });
         }
     }

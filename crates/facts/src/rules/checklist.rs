@@ -221,7 +221,6 @@ static PITCHED_ASYNC: Checklist = Checklist {
         Check(&CAPTURE_PAGEABLE),
         Check(&STREAM_FOREIGN),
         Check(&CAPTURE_BLOCKS),
-        Check(&PITCH_PRODUCT),
         Check(&PITCH_ROOT_COMPLEX),
         DST_THERE,
         DST_ROOM,
@@ -229,7 +228,7 @@ static PITCHED_ASYNC: Checklist = Checklist {
         SRC_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&PITCH_KIND, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
+    advice: &[&PITCH_KIND, &PITCH_PRODUCT, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
 };
 
@@ -320,7 +319,6 @@ static SET_DESC: Checklist = Checklist {
         Check(&DESC_PLACE),
         Check(&DESC_SIDES),
         CONTEXT,
-        Check(&CAPTURE_SYNC),
         DESC_ROOM,
     ],
     advice: &[&SIZE_TRUNCATED, &OVERLAP, &RANGE_OVERFLOW],

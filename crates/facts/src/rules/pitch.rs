@@ -1,6 +1,6 @@
 //! Rules of rows at a distance.
 
-use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Outcome};
+use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Outcome as Comes};
 use super::group::PITCHED;
 use super::role::Role;
 use crate::call;
@@ -9,7 +9,7 @@ use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Observed, Runtime};
-use crate::rule::{Grade, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Form;
 
 /// The widest row.
@@ -176,9 +176,9 @@ fn pitch_place(s: &Subject) -> Verdict {
     match s.outcome() {
         // A kind that rows do not have is KIND-FUNCTION's.
         _ if !s.kind().is_some_and(|kind| (HOST_TO_DEVICE..=DEFAULT).contains(&kind)) => Verdict::Holds,
-        Outcome::Unknown => Verdict::Unknown,
-        Outcome::Misfit => Verdict::Holds,
-        Outcome::Settled { kind, .. } => {
+        Comes::Unknown => Verdict::Unknown,
+        Comes::Misfit => Verdict::Holds,
+        Comes::Settled { kind, .. } => {
             let is_taken = match kind {
                 HOST_TO_DEVICE | DEVICE_TO_HOST => true,
                 DEVICE_TO_DEVICE => s.function == aclrtMemcpy2dAsync,
@@ -195,11 +195,18 @@ pub static PITCH_PRODUCT: Rule = Rule {
     id: "PITCH-PRODUCT",
     functions: &[aclrtMemcpy2dAsync],
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
-    severity: Severity::Error,
-    grades: &[],
-    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always")],
-    statement: "rows inside the device are copied on Ascend 950, Atlas A3 and Atlas A2 only",
-    sources: &[Doc("aclrtMemcpy2dAsync, kind: DEVICE_TO_DEVICE on 950, A3 and A2"), Runtime("f2281586c")],
+    severity: Severity::Violation,
+    grades: &[Grade::accepted(Severity::Violation, "always")
+        .comes_to(Outcome::Said("nothing checks it: what the copy engine makes of it is not known"))
+        .documented_as(ACL_ERROR_INVALID_PARAM)],
+    codes: &[],
+    statement: "a 2D copy inside the device is for Ascend 950, Atlas A3 and Atlas A2 only",
+    sources: &[
+        Doc("aclrtMemcpy2dAsync, kind: DEVICE_TO_DEVICE on 950, A3 and A2"),
+        Runtime(
+            "api_error.cc:3058, api_impl.cc:6790, memory_memcpy_async_task.cc:458 (MemcpyAsyncTaskInitV2): no check of the product, each row is handed to the copy engine",
+        ),
+    ],
     fix: "copy row by row with aclrtMemcpyAsync",
     check: pitch_product,
     cases: cases![
@@ -215,13 +222,17 @@ pub static PITCH_PRODUCT: Rule = Rule {
 };
 
 fn pitch_product(s: &Subject) -> Verdict {
-    match (s.outcome(), s.world.product) {
-        (Outcome::Settled { kind: DEVICE_TO_DEVICE, .. }, Some(product)) => {
-            let finding = s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
-            Verdict::broken_if(!product.has_rows_on_device, finding)
-        }
-        (Outcome::Settled { kind: DEVICE_TO_DEVICE, .. }, None) | (Outcome::Unknown, _) => Verdict::Unknown,
-        _ => Verdict::Holds,
+    let is_inside = match s.outcome() {
+        Comes::Settled { kind, .. } => kind == DEVICE_TO_DEVICE,
+        // The documents go by the word, wherever the memory is.
+        Comes::Unknown if s.kind() == Some(DEVICE_TO_DEVICE) => true,
+        Comes::Unknown => return Verdict::Unknown,
+        Comes::Misfit => false,
+    };
+    match s.world.product {
+        _ if !is_inside => Verdict::Holds,
+        Some(product) => Verdict::broken_if(!product.has_rows_on_device, s.finding(Role::Kind, Severity::Violation)),
+        None => Verdict::Unknown,
     }
 }
 
@@ -232,17 +243,31 @@ pub static PITCH_ROOT_COMPLEX: Rule = Rule {
     functions: PITCHED,
     scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
     severity: Severity::Error,
-    grades: &[],
-    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always: the driver on the board has no halMemcpy2D")],
-    statement: "rows are not copied in the Ascend RC form, nor where the device's control CPU is open",
+    grades: &[
+        Grade::error("between host and device: the driver on the board has no halMemcpy2D"),
+        Grade::accepted(
+            Severity::Violation,
+            "aclrtMemcpy2dAsync inside the device: documented, and nothing asks the driver for a 2D copy",
+        )
+        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
+    ],
+    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "between host and device: the driver on the board has no halMemcpy2D")],
+    statement: "there are no 2D copies in the Ascend RC form, nor where the device's control CPU is open",
     sources: &[
         Doc("aclrtMemcpy2dAsync, Restrictions: not supported in the Ascend RC form"),
-        Runtime("api_impl.cc: a driver without halMemcpy2D is 207000"),
+        Runtime("npu_driver_mem.cc:2341: a driver without halMemcpy2D is 207000"),
+        Runtime("memory_memcpy_async_task.cc:485: rows inside the device go to the copy engine without halMemcpy2D"),
     ],
     fix: "copy row by row with aclrtMemcpy",
     check: pitch_root_complex,
     cases: cases![
         Case::bad(aclrtMemcpy2d, "on the board", &[DEVICE, 64, PINNED, 64, 64, 2, 1]).within(ON_BOARD),
+        Case::bad(
+            aclrtMemcpy2dAsync,
+            "inside the device: documented, and not checked",
+            &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM],
+        )
+        .within(Scene { soc: Some("Ascend910B1"), ..ON_BOARD }),
         Case::good(aclrtMemcpy, "row by row", &[DEVICE, 64, PINNED, 64, 1]).within(ON_BOARD),
     ],
     implies: &[],
@@ -252,6 +277,9 @@ const ON_BOARD: Scene = Scene { soc: Some("Ascend310B1"), form: Some(Form::RootC
 
 fn pitch_root_complex(s: &Subject) -> Verdict {
     match s.world.form {
+        Some(Form::RootComplex) if s.function == aclrtMemcpy2dAsync && s.kind() == Some(DEVICE_TO_DEVICE) => {
+            Verdict::Broken(s.finding(Role::Kind, Severity::Violation))
+        }
         Some(Form::RootComplex) => Verdict::Broken(s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)),
         Some(Form::EndPoint) => Verdict::Holds,
         None => Verdict::Unknown,

@@ -93,13 +93,15 @@ pub static WORDS_IGNORED: Rule = Rule {
 const INFERENCE: Scene = Scene { soc: Some("Ascend310P3"), ..Scene::PLAIN };
 
 fn words_ignored(s: &Subject) -> Verdict {
-    match is_ignored(s) {
-        Some(is_ignored) => {
-            let has_work = s.is_nothing() == Some(false);
-            Verdict::broken_if(is_ignored && has_work, s.finding(Role::Dst, Severity::Violation))
-        }
-        None => Verdict::Unknown,
-    }
+    let is_unlisted = s.world.product.is_some_and(|product| !product.has_words);
+    let is_ignored = match is_ignored(s) {
+        Some(is_ignored) => is_ignored,
+        // Wherever the memory is: the page does not list the product, and almost always it is the device's.
+        None if is_unlisted => true,
+        None => return Verdict::Unknown,
+    };
+    let has_work = s.is_nothing() == Some(false);
+    Verdict::broken_if(is_ignored && has_work, s.finding(Role::Dst, Severity::Violation))
 }
 
 /// Whether the call returns 0 and sets nothing.

@@ -148,10 +148,10 @@ fn on_stream(rows: Rows, kind: Kind, stream: *mut c_void) -> Outcome {
         return linear::blocking(stream, || at_once(rows));
     }
     let stream = stream::in_current_context(stream)?;
-    check(revised != Kind::DeviceToDevice || settings().product.pitched_on_device, RT_FEATURE_NOT_SUPPORT, || {
-        "this product copies no rows inside the device".into()
-    })?;
-    refuse_on_device()?;
+    // Inside the device the rows go to the copy engine one by one, on every product.
+    if revised != Kind::DeviceToDevice {
+        refuse_on_device()?;
+    }
     rows.covered()?;
     let task = Task::moving(move |clock| rows.copy(clock).map_err(transfer::engine_fault));
     stream::submit(Some(stream), task)
