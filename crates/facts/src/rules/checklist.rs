@@ -17,7 +17,8 @@ use super::memory::{
 };
 use super::offset::{OFFSET_LIMIT, OFFSET_ROOM, SIZE_LIMIT};
 use super::pitch::{
-    PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_refused,
+    PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_known,
+    pitch_kind_refused,
 };
 use super::range::{MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, desc_room, dst_room, host_room, src_room};
 use super::stream::{
@@ -185,6 +186,7 @@ static PITCHED: Checklist = Checklist {
         Check(&PITCH_WIDTH),
         Check(&KIND_RANGE),
         Check(&KIND_FUNCTION),
+        Part(&PITCH_KIND, pitch_kind_known),
         Check(&PITCH_LIMIT),
         Part(&PITCH_KIND, pitch_kind_refused),
         CONTEXT,
@@ -210,6 +212,7 @@ static PITCHED_ASYNC: Checklist = Checklist {
         Check(&PITCH_WIDTH),
         Check(&KIND_RANGE),
         Check(&KIND_FUNCTION),
+        Part(&PITCH_KIND, pitch_kind_known),
         Check(&STREAM_INVALID),
         Part(&CONTEXT_MISSING, default_stream_missing),
         Check(&PITCH_LIMIT),

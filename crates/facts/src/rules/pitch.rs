@@ -97,19 +97,21 @@ pub static PITCH_KIND: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        Grade::error("aclrtMemcpy2d inside the device"),
-        Grade::accepted(
-            Severity::Violation,
-            "ACL_MEMCPY_DEFAULT, and on CANN 8.x aclrtMemcpy2dAsync inside the device: not on the page, and accepted",
-        )
-        .documented_as(ACL_ERROR_INVALID_PARAM),
+        Grade::error("aclrtMemcpy2d inside the device, and on CANN 8.x aclrtMemcpy2dAsync too"),
+        Grade::accepted(Severity::Violation, "ACL_MEMCPY_DEFAULT: not on the page, and accepted")
+            .documented_as(ACL_ERROR_INVALID_PARAM),
     ],
-    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtMemcpy2d with ACL_MEMCPY_DEVICE_TO_DEVICE")],
-    statement: "rows are copied from host to device and back only; inside a device by aclrtMemcpy2dAsync of later releases",
+    codes: &[
+        (ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtMemcpy2d with ACL_MEMCPY_DEVICE_TO_DEVICE, since CANN 9.0"),
+        (ACL_ERROR_INVALID_PARAM, "both functions with ACL_MEMCPY_DEVICE_TO_DEVICE, before CANN 9.0"),
+    ],
+    statement: "2D copies take HOST_TO_DEVICE and DEVICE_TO_HOST; DEVICE_TO_DEVICE only in aclrtMemcpy2dAsync since CANN 9.0, \
+                on Ascend 950, Atlas A3 and Atlas A2; DEFAULT works but is not documented",
     sources: &[
         Doc("CANN 8.x, aclrtMemcpy2dAsync, Restrictions: only HOST_TO_DEVICE and DEVICE_TO_HOST"),
         Doc("present pages: aclrtMemcpy2d the same two; aclrtMemcpy2dAsync also DEVICE_TO_DEVICE on 950, A3 and A2"),
         Runtime("api_error.cc:3022: aclrtMemcpy2d inside the device is 207000; ACL_MEMCPY_DEFAULT is taken"),
+        Runtime("f2281586c, in 9.0.0 and not in 8.5.0: before it the outer layer of both functions knows no such kind"),
     ],
     fix: "name the direction; inside a device copy row by row, or by aclrtMemcpy2dAsync",
     check: pitch_kind,
@@ -120,23 +122,33 @@ pub static PITCH_KIND: Rule = Rule {
             "by the addresses: accepted, not documented",
             &[DEVICE, 64, PINNED, 64, 64, 2, 4, STREAM],
         ),
+        Case::bad(
+            aclrtMemcpy2dAsync,
+            "inside the device, before it could",
+            &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM],
+        )
+        .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..Scene::PLAIN }),
         Case::good(aclrtMemcpy2dAsync, "inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM]),
     ],
     implies: &[("PITCH-PLACE", "both sides are then on the device, which aclrtMemcpy2d does not take either")],
 };
 
 fn pitch_kind(s: &Subject) -> Verdict {
-    match pitch_kind_refused(s) {
-        Verdict::Holds => {
-            let is_old = s.world.cann.is_some_and(|release| release < Version::V9_0);
-            let is_off_the_page = match s.kind() {
-                Some(DEFAULT) => true,
-                Some(DEVICE_TO_DEVICE) => is_old,
-                _ => false,
-            };
-            Verdict::broken_if(is_off_the_page, s.finding(Role::Kind, Severity::Violation))
+    match (pitch_kind_known(s), pitch_kind_refused(s)) {
+        (Verdict::Holds, Verdict::Holds) => {
+            Verdict::broken_if(s.kind() == Some(DEFAULT), s.finding(Role::Kind, Severity::Violation))
         }
-        verdict => verdict,
+        (broken @ Verdict::Broken(_), _) | (_, broken @ Verdict::Broken(_)) => broken,
+        _ => Verdict::Unknown,
+    }
+}
+
+/// Whether the outer layer knows the kind: inside a device since CANN 9.0.
+pub fn pitch_kind_known(s: &Subject) -> Verdict {
+    match s.world.cann {
+        _ if s.kind() != Some(DEVICE_TO_DEVICE) => Verdict::Holds,
+        Some(release) => Verdict::broken_if(release < Version::V9_0, s.refusal(Role::Kind, ACL_ERROR_INVALID_PARAM)),
+        None => Verdict::Unknown,
     }
 }
 

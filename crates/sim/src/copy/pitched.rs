@@ -69,8 +69,9 @@ impl Rows {
         check(width <= src_pitch && width <= dst_pitch, INVALID_PARAM, || {
             format!("width={width} must not exceed spitch={src_pitch} and dpitch={dst_pitch}")
         })?;
-        let allowed = [Kind::HostToDevice, Kind::DeviceToHost, Kind::DeviceToDevice, Kind::Default];
-        let kind = Kind::one_of(kind, &allowed)?;
+        let allowed = [Kind::HostToDevice, Kind::DeviceToHost, Kind::Default, Kind::DeviceToDevice];
+        let known = if settings().cann.copies_rows_on_device() { allowed.len() } else { allowed.len() - 1 };
+        let kind = Kind::one_of(kind, &allowed[..known])?;
         let rows = Self { dst, dst_pitch, src, src_pitch, width, height };
         Ok(Some((rows, kind)))
     }
