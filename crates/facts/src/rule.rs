@@ -164,7 +164,7 @@ pub enum Severity {
     Portability,
     /// Correct, but slow.
     Perf,
-    /// Documented, but not enforced by this runtime.
+    /// Documented, or plainly wrong by itself, but not enforced by this runtime.
     Violation,
     /// The vendor refuses the call.
     Error,

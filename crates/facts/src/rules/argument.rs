@@ -197,7 +197,7 @@ pub static DEST_MAX: Rule = Rule {
         (ACL_ERROR_RT_PARAM_INVALID, "linear copies, aclrtMemcpyAsyncWithOffset, aclrtMemset and aclrtMemsetAsync"),
         (ACL_ERROR_INVALID_PARAM, "copies from a symbol, aclrtMemsetD32 and aclrtMemsetD32Async"),
     ],
-    statement: "the room at the destination must not be less than what is copied or set there, nor 0",
+    statement: "destMax (dstMax, maxCount, memSize) must be greater than 0 and at least the number of bytes copied or set",
     sources: &[
         Doc("aclrtMemcpyAsync, destMax: the most memory at the destination, in bytes"),
         Runtime("api_error.cc:2135, :2138 (linear), :2184 (on a stream), :2190 (offset), :3134 (aclrtMemsetAsync)"),

@@ -110,9 +110,10 @@ pub static CAPTURE_BLOCKS: Rule = Rule {
         (ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, "every function but the batches"),
         (ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "the batches, except on Ascend 950; failIndex is SIZE_MAX"),
     ],
-    statement: "a copy of pageable memory is done at once, which a capture under way elsewhere forbids",
+    statement: "an asynchronous copy of malloc memory runs synchronously, and synchronous copies are forbidden while a \
+                non-relaxed stream capture is active",
     sources: &[Runtime("api_error.cc:2265; context_aclgraph.cc:230-262")],
-    fix: "use pinned memory, or let the capture be relaxed",
+    fix: "use pinned memory, or capture in relaxed mode",
     check: capture_blocks,
     cases: cases![
         Case::bad(

@@ -77,11 +77,11 @@ pub static KIND_FUNCTION: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[
-        (ACL_ERROR_INVALID_PARAM, "linear copies, rows, device variables"),
+        (ACL_ERROR_INVALID_PARAM, "linear copies, 2D copies, symbol copies"),
         (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsyncWithOffset"),
         (ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the descriptor functions"),
     ],
-    statement: "the function must take this kind: linear copies 0 to 5; rows 1 to 4; from a symbol 2 and 4; to a symbol \
+    statement: "the function must take this kind: linear copies 0 to 5; 2D copies 1 to 4; from a symbol 2 and 4; to a symbol \
                 1 and 4; offsets and descriptors only 6, ACL_MEMCPY_INNER_DEVICE_TO_DEVICE",
     sources: &[
         Doc(
@@ -137,8 +137,8 @@ pub static KIND_PLACE: Rule = Rule {
         ),
     ],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "one side is pageable memory and the kind does not fit")],
-    statement: "kind must fit where the memory is: the runtime replaces it silently where it knows both sides, and \
-                refuses it where one side is pageable memory and the kind speaks of another direction",
+    statement: "kind must match where src and dst are; between device and pinned memory a wrong kind is silently corrected; if \
+                one side is malloc memory it is refused (107000)",
     sources: &[
         Doc("aclrtMemcpyAsync, kind: names the direction of the copy"),
         Runtime(

@@ -167,7 +167,8 @@ pub static PITCH_PLACE: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
-    statement: "the places must come to a direction that the function has: between host and device, and inside a device for aclrtMemcpy2dAsync",
+    statement: "a 2D copy must be host-to-device or device-to-host (aclrtMemcpy2dAsync also device-to-device), judged by where \
+                the pointers really are; host-to-host is refused",
     sources: &[
         Runtime(
             "api_error.cc:3036 (aclrtMemcpy2d), :3072 (aclrtMemcpy2dAsync): tested after the kind was corrected by the places",

@@ -71,10 +71,10 @@ pub static RANGE_OVERFLOW: Rule = Rule {
         Ours("an address plus a size, rows times a pitch, or N * 4 that wrap describe no memory"),
         Runtime("memory.cpp, aclrtMemsetD32: N * 4 is not looked at for overflow, and may pass for a small number"),
     ],
-    fix: "look for a size that went below 0, or that counts something else than bytes",
+    fix: "look for an underflowed (negative) size_t, or for a size that counts something else than bytes",
     check: range_overflow,
     cases: cases![
-        Case::bad(aclrtMemcpy, "a size that went below 0", &[PAGEABLE, u64::MAX, PINNED, u64::MAX - 63, 0]),
+        Case::bad(aclrtMemcpy, "an underflowed size_t", &[PAGEABLE, u64::MAX, PINNED, u64::MAX - 63, 0]),
         Case::bad(aclrtMemsetD32, "words that wrap", &[DEVICE, 64, 0, (1 << 62) + 1]),
         Case::good(aclrtMemcpy, "a large size", &[PAGEABLE, 1 << 40, LARGE, 1 << 40, 2]),
     ],

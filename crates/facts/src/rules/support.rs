@@ -98,18 +98,15 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     severity: Severity::Error,
     grades: &[
         Grade::error("batches, offsets and descriptors"),
-        Grade::accepted(
-            Severity::Violation,
-            "device variables: the page does not list the product, and nothing checks it",
-        )
-        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
+        Grade::accepted(Severity::Violation, "symbols: the page does not list the product, and nothing checks it")
+            .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
     ],
     codes: &[(
         ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
         "batches, offsets and descriptors; failIndex of a batch is left as it is",
     )],
     statement: "the product must have the function: batches Ascend 950, Atlas A3 and A2; offsets these and the Atlas \
-                training series; descriptors 950, A3, A2 and Atlas 200I/500 A2; device variables 950, A3, A2 and the \
+                training series; descriptors 950, A3, A2 and Atlas 200I/500 A2; symbols 950, A3, A2 and the \
                 Atlas inference series",
     sources: &[
         Doc("the table of products on each page; the seed page of aclrtMemcpyBatchAsync lists A3 and A2"),
@@ -118,7 +115,7 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
         ),
         Observed("failIndex is not written"),
     ],
-    fix: "keep a way with plain copies, and take 207000 as the sign to use it",
+    fix: "if the call returns 207000, fall back to aclrtMemcpy or aclrtMemcpyAsync per item",
     check: unsupported_product,
     cases: cases![
         Case::bad(aclrtMemcpyBatch, "a batch", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY])

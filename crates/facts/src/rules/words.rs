@@ -44,7 +44,7 @@ pub static WORDS_PLACE: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
-    statement: "words are set in device memory or in pinned host memory only",
+    statement: "aclrtMemsetD32 sets device memory or pinned host memory only",
     sources: &[Runtime("memory.cpp, aclrtMemsetD32: UNREGISTERED and MANAGED memory is refused")],
     fix: "set such memory on the host, by a loop",
     check: words_place,
@@ -75,7 +75,7 @@ pub static WORDS_IGNORED: Rule = Rule {
         .comes_to(Outcome::Said("it returns 0 and sets nothing in device memory"))
         .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT)],
     codes: &[],
-    statement: "words are set on Ascend 950, Atlas A3 and Atlas A2 only; elsewhere the function returns 0 and sets nothing in device memory",
+    statement: "aclrtMemsetD32 works on Ascend 950, Atlas A3 and Atlas A2 only; elsewhere it returns 0 and sets nothing in device memory",
     sources: &[
         Doc("aclrtMemsetD32: 950, A3 and A2"),
         Runtime("memory.cpp:817-819, :872-874: the inner layer's 207000 is swallowed"),
