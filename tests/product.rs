@@ -108,6 +108,20 @@ fn the_library_is_asked_once_and_not_before_it_has_copied_something() {
 }
 
 #[test]
+fn where_the_newer_question_about_the_release_is_missing_or_fails_the_older_one_is_asked() {
+    let program = host("hosts/check_release.c");
+    for how in [None, Some("-DVERSION_TEXT_FAILS"), Some("-DNO_VERSION_TEXT")] {
+        let build = Build::new("hosts/check_vendor.c");
+        let vendor = how.into_iter().fold(build, Build::arg).library("ascendcl");
+        let output = Run::new(&program).library_path(vendor.parent().unwrap()).shim().run().ok();
+        // A copy of nothing is an error in that release, and nothing to speak of in later ones.
+        let found = findings(&output);
+        let errors: Vec<_> = found.iter().filter(|finding| finding["severity"] == "error").cloned().collect();
+        assert_eq!(ids(&errors), ["ZERO-SIZE"], "{how:?}: {found:?}");
+    }
+}
+
+#[test]
 fn whoever_reads_the_ring_later_knows_the_product_and_the_release() {
     for drain in ["auto", "outside", "off"] {
         let run = |soc: &str, cann: &str| {

@@ -266,9 +266,9 @@ const BATCH_ASYNC_STEPS: &[Step] = &[
     Items,
 ];
 
-const BATCH_ADVICE: &[&Rule] = &[&BATCH_UNORDERED];
+const BATCH_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &MEMORY_ROOM, &RANGE_OVERFLOW];
 
-const BATCH_ASYNC_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &ASYNC_PAGEABLE];
+const BATCH_ASYNC_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW];
 
 static BATCH: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[] };
 static BATCH_V2: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[&UNSUPPORTED_RELEASE] };
@@ -366,7 +366,7 @@ static FROM_SYMBOL: Checklist = Checklist {
         DST_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&RANGE_OVERFLOW],
+    advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 
@@ -391,7 +391,7 @@ static FROM_SYMBOL_ASYNC: Checklist = Checklist {
         DST_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
+    advice: &[&ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 
@@ -411,7 +411,7 @@ static TO_SYMBOL: Checklist = Checklist {
         SRC_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&RANGE_OVERFLOW],
+    advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 
@@ -435,7 +435,7 @@ static TO_SYMBOL_ASYNC: Checklist = Checklist {
         SRC_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
+    advice: &[&ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 
