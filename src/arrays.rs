@@ -37,7 +37,29 @@ pub unsafe fn before<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
 pub unsafe fn refused<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
     let Form::Batch(batch) = &call.form else { return Arrays::default() };
     // SAFETY: the caller's promise.
-    unsafe { of(batch, call.stream.is_some(), world, true) }.unwrap_or_default()
+    let mut found = unsafe { of(batch, call.stream.is_some(), world, true) }.unwrap_or_default();
+    let is_laid_out = found.attr_indexes.is_some_and(|indexes| {
+        // SAFETY: they were read to the last or to the first that is not in order.
+        indexes.len() == batch.attr_count && unsafe { ordered(batch) } == batch.attr_count
+    });
+    // The inner layer writes it first of all, and an item only when it has come to that one.
+    let place = batch.fail_index.filter(|place| !place.is_null() && is_laid_out);
+    // SAFETY: the vendor has written there.
+    let failed = place.map(|place| unsafe { place.read_unaligned() }).filter(|failed| *failed < batch.items);
+    let Some(failed) = failed else { return found };
+    // On a stream the size comes first, and an item of nothing is refused for that.
+    let is_read =
+        call.stream.is_none() || found.sizes.and_then(|sizes| sizes.get(failed)).is_some_and(|size| *size > 0);
+    let dsts = if is_read { failed + 1 } else { failed };
+    // SAFETY: so far the vendor has read them: the destination of an item before its source.
+    let is_there = is_read && !unsafe { batch.dsts.add(failed).read() }.is_null();
+    let srcs = if is_there { failed + 1 } else { failed };
+    // SAFETY: as above.
+    unsafe {
+        found.dsts = Some(slice::from_raw_parts(batch.dsts, dsts));
+        found.srcs = Some(slice::from_raw_parts(batch.srcs, srcs));
+    }
+    found
 }
 
 /// The arrays of a batch that the vendor has accepted, where it has copied something: all that it has read.
@@ -81,7 +103,13 @@ pub struct Item {
     pub size: usize,
 }
 
-impl Copied<'_> {
+impl<'a> Copied<'a> {
+    /// What the rules look at: nothing of a batch that has copied nothing.
+    pub fn arrays(&self) -> Arrays<'a> {
+        let is_any = !self.dsts.is_empty();
+        Arrays { dsts: is_any.then_some(self.dsts), sizes: is_any.then_some(self.sizes), ..Arrays::default() }
+    }
+
     /// The item at that place.
     pub fn item(&self, at: usize) -> Option<Item> {
         let (dst, src) = (self.dsts.get(at)?.cast_const(), self.srcs.get(at)?.cast_const());

@@ -12,7 +12,7 @@ use crate::{arrays, edge, log, stack, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};
-use aclshim_facts::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
+use aclshim_facts::code::{ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::{ALIGN_64, ITEMS_APART, RULES, is_plain, is_sound, judge_each, predict};
@@ -31,6 +31,8 @@ pub struct Judgement {
     findings: [Option<Finding>; MOST],
     /// One bit a rule.
     pub bits: u128,
+    /// Whether the vendor refuses the call for one of them.
+    has_error: bool,
     refusal: Option<Refusal>,
     frames: Option<[u64; FRAMES]>,
 }
@@ -108,7 +110,7 @@ pub fn is_strict() -> bool {
 pub struct Before {
     /// What the sizes of a batch add up to, if nothing is wrong with it.
     pub look: Option<Look>,
-    /// Whether anything was found wrong.
+    /// Whether something was found that the vendor refuses the call for.
     is_wrong: bool,
     refusal: Option<Refusal>,
 }
@@ -146,14 +148,15 @@ unsafe fn look_closer(function: Function, call: &Call, frame: &Frame, ticket: Ti
     let judgement = edge::caught(|| {
         // SAFETY: the caller's promise.
         let arrays = unsafe { arrays::before(call, &world) };
-        judge(&Subject { arrays, ..subject })
+        judge(&Subject { arrays, ..subject }, 0)
     });
     let judgement = judgement.flatten();
     judgement.inspect(|judgement| {
         frame.tell(judgement);
         watch::found(ticket, judgement);
     });
-    Before { look, is_wrong: judgement.is_some(), refusal: judgement.and_then(|judgement| judgement.refusal) }
+    let is_wrong = judgement.is_some_and(|judgement| judgement.has_error);
+    Before { look, is_wrong, refusal: judgement.and_then(|judgement| judgement.refusal) }
 }
 
 /// What there is to say of a batch once the vendor has answered, and could not be said before.
@@ -164,11 +167,17 @@ unsafe fn look_closer(function: Function, call: &Call, frame: &Frame, ticket: Ti
 #[inline(never)]
 pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclError) -> Option<Judgement> {
     let Form::Batch(batch) = &call.form else { return None };
-    let subject = |arrays| Subject { function, call: *call, arrays, world: world::of(call) };
+    let world = world::of(call);
+    let subject = |arrays| Subject { function, call: *call, arrays, world };
     match (code, before.is_wrong) {
-        (ACL_SUCCESS, _) if before.look.is_some() => {
-            // SAFETY: it has copied something, and so has read them.
-            let subject = subject(unsafe { arrays::accepted(batch) });
+        (ACL_SUCCESS, _) => {
+            let arrays = match before.look {
+                // SAFETY: it has copied something, and so has read them.
+                Some(_) => unsafe { arrays::accepted(batch) },
+                // SAFETY: the vendor has accepted the call: these are read as far as it has read them itself.
+                None => unsafe { arrays::copied(batch, code) }?.arrays(),
+            };
+            let subject = subject(arrays);
             let mut judgement = Judgement::NONE;
             // SAFETY: written before anybody can be here.
             let policy = unsafe { &*POLICY.0.get() };
@@ -183,9 +192,14 @@ pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclE
             Some(judgement).filter(|judgement| judgement.bits != 0)
         }
         (ACL_ERROR_RT_PARAM_INVALID, false) => {
-            let world = world::of(call);
-            // SAFETY: the caller's promise.
-            let judgement = edge::caught(|| judge(&subject(unsafe { arrays::refused(call, &world) }))).flatten();
+            let judgement = edge::caught(|| {
+                // SAFETY: the caller's promise, and what it has read of the call before this.
+                let (known, all) = unsafe { (arrays::before(call, &world), arrays::refused(call, &world)) };
+                // What is no reason to refuse a call was told before it was forwarded.
+                let told = judge(&subject(known), 0).map_or(0, |judgement| judgement.bits);
+                judge(&subject(all), told)
+            });
+            let judgement = judgement.flatten();
             // It was forwarded: the vendor itself has refused it.
             judgement.map(|judgement| Judgement { refusal: None, ..judgement })
         }
@@ -193,19 +207,27 @@ pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclE
     }
 }
 
-fn judge(subject: &Subject<'_>) -> Option<Judgement> {
+/// What the rules say of a call, but for those that were `told` already, a bit each.
+fn judge(subject: &Subject<'_>, told: u128) -> Option<Judgement> {
     // SAFETY: written before anybody can be here.
     let policy = unsafe { &*POLICY.0.get() };
     let mut judgement = Judgement::NONE;
     let mut is_refused_for_an_error = false;
     judge_each(subject, &mut |rule, finding| {
+        if told >> rule.number & 1 == 1 {
+            return;
+        }
         let action = judgement.add(subject, rule, &finding);
         let Some(action) = action.filter(|action| matches!(action, Action::Refuse | Action::Abort)) else { return };
         if !policy.is_said(rule.number.into()) {
             is_refused_for_an_error = true;
         } else if judgement.refusal.is_none_or(|other| other.action == Action::Refuse && action == Action::Abort) {
-            let code = if finding.severity == Severity::Error { finding.code } else { ACL_ERROR_INVALID_PARAM };
-            judgement.refusal = Some(Refusal { rule, action, code, fail_index: finding.fail_index });
+            let fail_index = if finding.severity == Severity::Error {
+                finding.fail_index
+            } else {
+                documented_index(subject, &finding)
+            };
+            judgement.refusal = Some(Refusal { rule, action, code: rule.refusal(&finding), fail_index });
         }
     });
     if judgement.bits == 0 {
@@ -218,6 +240,16 @@ fn judge(subject: &Subject<'_>) -> Option<Judgement> {
         judgement.frames = stack::frames();
     }
     Some(judgement)
+}
+
+/// What `failIndex` holds, by the documents, when a batch is refused that the vendor would take: the first item that the
+/// attribute is of, and `SIZE_MAX` where it is about no item, or about one that must not be read here.
+fn documented_index(subject: &Subject<'_>, finding: &rule::Finding) -> Option<usize> {
+    const ATTRIBUTES: u8 = 5;
+    subject.batch()?;
+    let entry = finding.index.filter(|_| finding.argument == ATTRIBUTES);
+    let first = entry.and_then(|entry| subject.arrays.attr_indexes?.get(entry).copied());
+    Some(first.unwrap_or(usize::MAX))
 }
 
 /// What the vendor would return, if that can be told for a program whose handles are good. Where it cannot, because it
@@ -260,7 +292,10 @@ fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> Finding {
 /// What stands in an array of a batch, which is the argument at that position, and what it is measured against.
 fn entry(arrays: &Arrays<'_>, argument: u8, index: usize) -> Option<[u64; 2]> {
     let at = |array: Option<&[usize]>, index: usize| Some(*array?.get(index)? as u64);
+    let address = |array: Option<&[*mut core::ffi::c_void]>| Some(array?.get(index)?.addr() as u64);
     match argument {
+        0 => Some([address(arrays.dsts)?, 0]),
+        2 => Some([address(arrays.srcs)?, 0]),
         1 | 3 => Some([at(arrays.sizes, index)?, at(arrays.dst_maxs, index)?]),
         5 => {
             let attribute = arrays.attrs?.get(index)?;
@@ -275,7 +310,7 @@ fn entry(arrays: &Arrays<'_>, argument: u8, index: usize) -> Option<[u64; 2]> {
 }
 
 impl Judgement {
-    const NONE: Self = Self { findings: [None; MOST], bits: 0, refusal: None, frames: None };
+    const NONE: Self = Self { findings: [None; MOST], bits: 0, has_error: false, refusal: None, frames: None };
 
     /// Adds a finding, unless its rule is off; what is done about it.
     fn add(&mut self, subject: &Subject<'_>, rule: &Rule, finding: &rule::Finding) -> Option<Action> {
@@ -285,6 +320,7 @@ impl Judgement {
             return None;
         }
         self.bits |= 1 << rule.number;
+        self.has_error |= finding.severity == Severity::Error;
         if let Some(place) = self.findings.iter_mut().find(|place| place.is_none()) {
             *place = Some(record(subject, rule, finding));
         }

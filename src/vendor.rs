@@ -125,6 +125,7 @@ pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
     // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
     // 128 bytes long, and the structure of the last one 512.
     unsafe {
+        let mut is_told = false;
         if version != 0 {
             let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = core::mem::transmute(version);
             let mut text = [0u8; VERSION_TEXT + 1];
@@ -132,8 +133,11 @@ pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
                 && let Ok(text) = CStr::from_bytes_until_nul(&text)
             {
                 told(Answer::Version(text));
+                is_told = true;
             }
-        } else if package != 0 {
+        }
+        // Where the newer question is not there, or fails.
+        if !is_told && package != 0 {
             ask_package(package, &mut told);
         }
         if mode != 0 {

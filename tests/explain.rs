@@ -52,6 +52,16 @@ fn what_a_function_has_and_refuses_is_not_taken_for_a_function_that_is_missing()
     for note in about(&output, "note", "probe") {
         assert!(!text(&note["message"]).contains("aclrtMemcpyAsync is not there"), "{note}");
     }
+    // Nor with a kind that says nothing of it: the runtime goes by where the memory is, and nobody else knows that.
+    for case in ["host_to_host", "by_default"] {
+        let output = same(one(), |run| words(run, &format!("good 1 {case} 1 good 1 {case} 2 good 1"))).ok();
+        assert_eq!(about(&output, "note", "probe").len(), 0, "{case}: {:?}", checking::said(&output));
+        let failed = output.events("failed_call");
+        assert_eq!(failed.len(), 3, "{case}: {:?}", checking::said(&output));
+        for line in &failed {
+            assert!(text(&line["message"]).contains("possible ASYNC-HOST-TO-HOST"), "{line}");
+        }
+    }
 }
 
 #[test]
@@ -93,6 +103,15 @@ fn where_the_vendor_does_not_do_what_the_rulebook_says_the_arguments_are_kept_te
         assert_eq!((arguments.len(), &arguments[1], &arguments[3..]), (5, &"0x40", &["0x0", "0x1"][..]), "{line}");
     }
     assert!(!text(&drifts[0]["arguments"]).starts_with("0x0 "), "{}", drifts[0]);
+    // And the other way round: expected to be accepted, and refused.
+    let run = |run: Run| words(run, "good 1 zero 12").env("ACLSHIM_CANN", "9.2").env("ASCENDCL_SIM_CANN", "8.5");
+    let drifts = same(one(), run).ok().events("drift");
+    assert_eq!(drifts.len(), 10);
+    for line in &drifts {
+        let known = ["function", "rule", "expected", "returned", "cann"].map(|key| line[key].clone());
+        assert_eq!(json!(known), json!(["aclrtMemcpy", null, 0, 107_000, "9.2"]));
+        assert_eq!(text(&line["arguments"]).split(' ').count(), 5, "{line}");
+    }
     let agreeing = same(one(), |run| words(run, "good 20 zero 12 room 5 null 5 batch_room 5 align 5 context 2")).ok();
     assert_eq!(agreeing.events("drift").len(), 0, "{:?}", agreeing.events("drift"));
 }

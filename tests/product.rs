@@ -27,6 +27,14 @@ fn a_run_is_judged_for_other_products_too() {
         let told = output.events("finding");
         assert_eq!((told.len(), &told[0]["on"]), (1, &json!("Ascend310P3")));
     }
+    // Nor is what the documents do not list there and nothing checks kept back: the vendor would return 0 and set nothing.
+    let run_on = |product: &str, cases: &str| same(one(), |run| words(run, cases).env("ACLSHIM_AS", product)).ok();
+    for (calls, rule) in [("good 1 words 1", "WORDS-IGNORED"), ("good 1 rows_inside 1", "PITCH-PRODUCT")] {
+        let found = findings(&run_on("Ascend310P3,Ascend950", calls));
+        let [finding] = &found[..] else { panic!("{calls}: one finding, {found:?}") };
+        assert_eq!((text(&finding["rule"]), text(&finding["on"])), (rule, "Ascend310P3"));
+        assert!(text(&finding["message"]).starts_with("would be unsupported on Ascend310P3: "), "{finding}");
+    }
     assert_eq!(rules(&run("good 20 from_host 20")), [""; 0]);
 }
 
@@ -48,6 +56,13 @@ fn what_the_settings_say_of_product_form_and_release_comes_before_what_the_libra
     assert_eq!(rules("from_host 1", "ACLSHIM_FORM", "ep"), [""; 0]);
     assert_eq!(rules("good 1 experimental 1", "ACLSHIM_CANN", "8.5.0"), ["EXPERIMENTAL"]);
     assert_eq!(rules("good 1 experimental 1", "ACLSHIM_CANN", "9.1.0"), [""; 0]);
+    assert_eq!(rules("words 1", "ACLSHIM_CANN", "9.0"), ["UNSUPPORTED-RELEASE"]);
+    assert_eq!(rules("rows 1", "ACLSHIM_FORM", "rc"), ["PITCH-ROOT-COMPLEX"]);
+    assert_eq!(rules("words 1", "ACLSHIM_SOC", "Ascend310B1"), ["WORDS-IGNORED"]);
+    assert_eq!(rules("rows_inside 1", "ACLSHIM_SOC", "Ascend910A"), ["PITCH-PRODUCT"]);
+    // Names that begin like another product's.
+    assert_eq!(rules("good 1 batch 1", "ACLSHIM_SOC", "Ascend910_9599"), [""; 0]);
+    assert_eq!(rules("good 1 batch 1", "ACLSHIM_SOC", "Ascend910B"), ["UNSUPPORTED-PRODUCT"]);
 }
 
 #[test]
@@ -93,6 +108,20 @@ fn the_library_is_asked_once_and_not_before_it_has_copied_something() {
     }
     assert_eq!(run().env("ACLSHIM_MODE", "enforce").run().ok().stdout, times(1));
     assert_eq!(run().env("ACLSHIM_MODE", "off").run().ok().stdout, times(0));
+}
+
+#[test]
+fn where_the_newer_question_about_the_release_is_missing_or_fails_the_older_one_is_asked() {
+    let program = host("hosts/check_release.c");
+    for how in [None, Some("-DVERSION_TEXT_FAILS"), Some("-DNO_VERSION_TEXT")] {
+        let build = Build::new("hosts/check_vendor.c");
+        let vendor = how.into_iter().fold(build, Build::arg).library("ascendcl");
+        let output = Run::new(&program).library_path(vendor.parent().unwrap()).shim().run().ok();
+        // A copy of nothing is an error in that release, and nothing to speak of in later ones.
+        let found = findings(&output);
+        let errors: Vec<_> = found.iter().filter(|finding| finding["severity"] == "error").cloned().collect();
+        assert_eq!(ids(&errors), ["ZERO-SIZE"], "{how:?}: {found:?}");
+    }
 }
 
 #[test]

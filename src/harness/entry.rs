@@ -289,7 +289,9 @@ impl Entry {
     }
 
     fn found(&self, rule: &'static Rule, finding: &rule::Finding, values: [u64; 2]) -> Found {
-        let message = noted_message(rule, &self.subject(), finding, values);
+        let is_vendors = self.flags & (ACLSHIM_INJECTED as i32 | ACLSHIM_WAS_REFUSED as i32) == 0;
+        let returned = (self.fate == Fate::Done && is_vendors).then_some(self.code);
+        let message = noted_message(rule, &self.subject(), finding, values, returned);
         Found {
             rule,
             severity: finding.severity,

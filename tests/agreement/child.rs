@@ -3,6 +3,7 @@
 
 use crate::case::Case;
 use crate::configuration::Configuration;
+use crate::coverage::refusal;
 use crate::disagreements;
 use crate::generator::cases;
 use crate::resolve::{Resolved, UNTOUCHED, resolve};
@@ -187,8 +188,9 @@ impl Child {
         let Played { resolved, prediction, by_arguments, answer } = played;
         let name = resolved.function.row().name;
         report.tally.call(name, answer.code == 0);
-        if let Prediction::Refused { rule, .. } = prediction {
-            report.tally.rule(RULES[*rule].id);
+        report.tally.situation(&resolved.situation);
+        if let Prediction::Refused { rule, code, .. } = prediction {
+            report.tally.rule(&refusal(RULES[*rule].id, *code));
         }
         let Answer { code, fail_index, reached, after } = *answer;
         let fail_index = match fail_index {

@@ -3,11 +3,23 @@
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::world::Form;
 
-/// Its products, by SoC name.
-pub const PRODUCTS: [&str; 6] =
-    ["Ascend910B1", "Ascend910_9391", "Ascend950", "Ascend310P3", "Ascend310B1", "Ascend910A"];
+/// The simulated library's own lists: what it learns to be is tried here.
+#[allow(dead_code, reason = "only the names matter here")]
+#[path = "../../crates/sim/src/cann.rs"]
+mod cann;
+#[allow(dead_code, reason = "as above")]
+#[path = "../../crates/sim/src/product.rs"]
+mod product;
 
-const RELEASES: [&str; 4] = ["9.2", "9.1", "9.0", "8.5"];
+/// Its products, by SoC name.
+pub fn products() -> impl Iterator<Item = &'static str> {
+    product::PRODUCTS.iter().map(|product| product.name.to_str().expect("a plain name"))
+}
+
+/// Its releases.
+pub fn releases() -> impl Iterator<Item = &'static str> {
+    cann::Cann::ALL.into_iter().map(|(name, _)| name)
+}
 
 /// One way to set it up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,8 +34,8 @@ impl Configuration {
     /// Every one.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for soc in PRODUCTS {
-            for cann in RELEASES {
+        for soc in products() {
+            for cann in releases() {
                 for form in [Form::EndPoint, Form::RootComplex] {
                     for tells_pageable in [true, false] {
                         all.push(Self { soc, cann, form, tells_pageable });

@@ -1,8 +1,9 @@
 //! Whether the cases met everything that there is to meet.
 
-use crate::configuration::PRODUCTS;
+use crate::case::Context;
+use crate::configuration::products;
 use crate::disagreements::{KNOWN, NEVER_HERE};
-use crate::parent::{Played, seed};
+use crate::parent::{Played, is_whole, seed};
 use crate::tally::Tally;
 use aclshim_facts::Function;
 use aclshim_facts::product::Product;
@@ -17,6 +18,16 @@ fn sum<'a>(runs: impl IntoIterator<Item = &'a Played>) -> Tally {
     })
 }
 
+/// So many calls are promised.
+const LEAST: u64 = 100_000;
+
+/// No known disagreement is more than one in so many calls.
+const MOST_KNOWN: u64 = 20;
+
+fn made(all: &Tally) -> u64 {
+    all.total("made")
+}
+
 /// What was met, in figures.
 pub fn table(runs: &[Played]) -> String {
     let all = sum(runs);
@@ -27,8 +38,13 @@ pub fn table(runs: &[Played]) -> String {
         let (made, accepted) = (all.number("made", name), all.number("accepted", name));
         writeln!(text, "{made:8} calls {accepted:8} accepted  {name}").expect("a string");
     }
-    for rule in refusing() {
-        writeln!(text, "{:8} refusals  {}", all.number("rule", rule), rule).expect("a string");
+    for (rule, code) in refusals() {
+        writeln!(text, "{:8} refusals  {rule} {code}", all.number("rule", &refusal(rule, code))).expect("a string");
+    }
+    for what in ["context", "captures", "exchanged"] {
+        for (name, number) in all.named(what) {
+            writeln!(text, "{number:8} calls  {what} {name}").expect("a string");
+        }
     }
     for known in KNOWN {
         writeln!(text, "{:8} known disagreements  {}: {}", all.number("known", known.name), known.name, known.reason)
@@ -37,14 +53,21 @@ pub fn table(runs: &[Played]) -> String {
     text
 }
 
-fn refusing() -> impl Iterator<Item = &'static str> {
-    RULES.iter().filter(|rule| rule.severity == Severity::Error).map(|rule| rule.id)
+/// Every rule that refuses calls, with each of its codes.
+fn refusals() -> impl Iterator<Item = (&'static str, i32)> {
+    let refusing = RULES.iter().filter(|rule| rule.severity == Severity::Error);
+    refusing.flat_map(|rule| rule.codes.iter().map(|(code, _)| (rule.id, *code)))
+}
+
+/// How a refusal is counted.
+pub fn refusal(rule: &str, code: i32) -> String {
+    format!("{rule}:{code}")
 }
 
 /// What was never met and should have been, a sentence each.
 pub fn blind_spots(runs: &[Played]) -> Vec<String> {
     let mut blind = Vec::new();
-    for soc in PRODUCTS {
+    for soc in products() {
         let tally = sum(runs.iter().filter(|run| run.configuration.soc == soc));
         let product = Product::of(soc).expect("a product that we know");
         for function in Function::ALL {
@@ -55,17 +78,33 @@ pub fn blind_spots(runs: &[Played]) -> Vec<String> {
         }
     }
     let all = sum(runs);
-    for rule in refusing() {
-        let is_met = all.number("rule", rule) > 0;
-        let why_not = NEVER_HERE.iter().find(|(id, _)| *id == rule);
+    for (rule, code) in refusals() {
+        let is_met = all.number("rule", &refusal(rule, code)) > 0;
+        let why_not = NEVER_HERE.iter().find(|(id, of, _)| (*id, *of) == (rule, code));
         match (is_met, why_not) {
-            (false, None) => blind.push(format!("{rule} was never the reason of a refusal")),
-            (true, Some((_, reason))) => blind.push(format!("{rule} was met, although: {reason}")),
+            (false, None) => blind.push(format!("{rule} was never the reason of a refusal with {code}")),
+            (true, Some((_, _, reason))) => blind.push(format!("{rule} was met with {code}, although: {reason}")),
             _ => {}
         }
     }
-    let stale = KNOWN.iter().filter(|known| all.number("known", known.name) == 0);
-    blind.extend(stale.map(|known| format!("the known disagreement {} was never met", known.name)));
+    // Every sort of context, with and without captures, and in every mode.
+    let contexts = Context::ALL.into_iter().chain([Context::None]).map(|context| ("context", format!("{context:?}")));
+    let captures = (0..=1).map(|count| ("captures", count.to_string()));
+    let modes = (0..=2).map(|mode| ("exchanged", mode.to_string()));
+    for (what, name) in contexts.chain(captures).chain(modes) {
+        if all.number(what, &name) < made(&all) / 100 {
+            blind.push(format!("fewer than one call in a hundred was made with {what} {name}"));
+        }
+    }
+    if is_whole() && made(&all) < LEAST {
+        blind.push(format!("{} calls were made, and {LEAST} are promised", made(&all)));
+    }
+    for known in KNOWN {
+        let met = all.number("known", known.name);
+        if met == 0 || met > made(&all) / MOST_KNOWN {
+            blind.push(format!("the known disagreement {} was met {met} times: never, or too often", known.name));
+        }
+    }
     blind
 }
 

@@ -98,6 +98,20 @@ fn child() {
 }
 
 #[test]
+fn a_library_that_does_something_else_is_caught_and_shown_by_a_small_case() {
+    let configuration = Configuration::all()[0];
+    let played = parent::play_with_fault(configuration, "fail=107001@aclrtMemcpy2d:*");
+    let expected = "aclrtMemcpy2d: predicted accepted, came 107001\n";
+    let caught = played.disagreements.iter().find(|one| one.starts_with(expected));
+    let caught = caught.unwrap_or_else(|| panic!("not caught: {:?}", played.disagreements));
+    // What it comes down to, whatever the seed: one row of one byte, in an ordinary situation.
+    for part in ["dpitch=1, ", "spitch=1, width=1, height=1, ", "captures [], exchanged mode 0, "] {
+        assert!(caught.contains(part), "{part}: {caught}");
+    }
+    assert!(played.disagreements.iter().all(|one| one.starts_with("aclrtMemcpy2d: ")), "{:?}", played.disagreements);
+}
+
+#[test]
 fn there_is_a_configuration_for_every_product_of_the_rulebook() {
     for product in aclshim_facts::product::PRODUCTS {
         let is_there = Configuration::all().iter().any(|configuration| configuration.product() == product);

@@ -48,6 +48,11 @@ fn calls() -> usize {
     variable("ACLSHIM_AGREEMENT_CALLS").unwrap_or(CALLS)
 }
 
+/// Whether as many calls are made as usual.
+pub fn is_whole() -> bool {
+    variable::<usize>("ACLSHIM_AGREEMENT_CALLS").is_none()
+}
+
 /// Every configuration without the shim. Two tests need it; it is run once.
 pub fn without() -> &'static [Played] {
     static RUNS: OnceLock<Vec<Played>> = OnceLock::new();
@@ -98,7 +103,16 @@ fn run(configuration: Configuration, with: With, extra: Option<(&str, String)>) 
 }
 
 fn play(configuration: Configuration, with: With) -> Played {
-    let output = run(configuration, with, None);
+    read(configuration, with, run(configuration, with, None))
+}
+
+/// One configuration of a library that does not do what it should.
+pub fn play_with_fault(configuration: Configuration, fault: &str) -> Played {
+    let output = run(configuration, With::Nothing, Some(("ASCENDCL_SIM_FAULT", fault.into())));
+    read(configuration, With::Nothing, output)
+}
+
+fn read(configuration: Configuration, with: With, output: Output) -> Played {
     let name = configuration.name();
     if !output.status.success() {
         let traced = run(configuration, with, Some(("AGREEMENT_TRACE", "1".into())));

@@ -1,5 +1,6 @@
 //! What was met: calls by function, and how often each rule was the reason of a refusal.
 
+use crate::case::Situation;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -17,8 +18,20 @@ impl Tally {
         self.add("accepted", function, u64::from(is_accepted));
     }
 
-    pub fn rule(&mut self, id: &str) {
-        self.add("rule", id, 1);
+    pub fn rule(&mut self, refusal: &str) {
+        self.add("rule", refusal, 1);
+    }
+
+    /// Where a call was made: the thread's context, how many captures were under way, and the mode it had exchanged to.
+    pub fn situation(&mut self, situation: &Situation) {
+        self.add("context", &format!("{:?}", situation.context), 1);
+        self.add("captures", &situation.captures.len().to_string(), 1);
+        self.add("exchanged", &situation.exchanged.to_string(), 1);
+    }
+
+    /// All of a sort, by name.
+    pub fn named(&self, what: &str) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().filter(move |((sort, _), _)| sort == what).map(|((_, name), number)| (name.as_str(), *number))
     }
 
     /// A disagreement of the table was met.

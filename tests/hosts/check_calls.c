@@ -48,6 +48,8 @@ static void rows(void)
     ROWS("wide", dev, 5000001, pin, 5000001, 5000001, 1, H2D);
     ROWS("high", dev, 64, pin, 64, 1, 5242881, H2D);
     ROWS("rows inside", dev, 64, dev2, 64, 64, 4, D2D);
+    ROWS("rows that wrap", dev, (size_t)1 << 62, pin, 64, 64, 8, H2D);
+    ROWS("rows by default", dev, 64, pin, 64, 64, 4, ACL_MEMCPY_DEFAULT);
 }
 
 static void batches(void)
@@ -67,7 +69,14 @@ static void batches(void)
     ITEMS_NOW("unregistered", b.attrs[0].srcLoc.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED);
     ITEMS_NOW("one place", b.attrs[0].srcLoc.type = ACL_MEM_LOCATION_TYPE_DEVICE);
     ITEMS_NOW("one destination twice", b.dsts[1] = b.dsts[0]);
+    ITEMS_NOW("null item", b.dsts[1] = NULL);
+    ITEMS_NOW("both ways", (b.items = b.ranges = 2, b.first[1] = 1, b.dsts[1] = pin2, b.srcs[1] = dev2,
+                            b.attrs[1].dstLoc.type = ACL_MEM_LOCATION_TYPE_HOST,
+                            b.attrs[1].srcLoc.type = ACL_MEM_LOCATION_TYPE_DEVICE));
     struct batch b = fresh();
+    b.srcs[2] = NULL;
+    SHOW("null item, on a stream", aclrtMemcpyBatchAsync, BATCH_ASYNC(b, stream));
+    b = fresh();
     b.first[0] = 1;
     SHOW("first index, on a stream", aclrtMemcpyBatchAsync, BATCH_ASYNC(b, stream));
     b = fresh();
@@ -87,9 +96,11 @@ static void others(void)
     DESC("descriptor off its line", dev + 8, INNER, dev2, dev2 + 64, 64, NULL);
     DESC("config", dev, INNER, dev2, dev2 + 64, 64, dev);
     DESC("nothing", dev, INNER, dev2, dev2 + 64, 0, NULL);
+    DESC("4 GiB, stored as 0", dev, INNER, dev2, dev2 + 64, (size_t)4 << 30, NULL);
     SHOW("descriptor without stream", aclrtMemcpyAsyncWithDesc, aclrtMemcpyAsyncWithDesc(dev, INNER, NULL));
     SHOW("no symbol", aclrtMemcpyFromSymbol, aclrtMemcpyFromSymbol(pin, 64, NULL, 64, 0, D2H));
     SHOW("symbol's room", aclrtMemcpyFromSymbol, aclrtMemcpyFromSymbol(pin, 63, variable, 64, 0, D2H));
+    SHOW("symbol's offset", aclrtMemcpyFromSymbol, aclrtMemcpyFromSymbol(pin, 64, variable, 64, SIZE_MAX - 7, D2H));
     SHOW("symbol's kind", aclrtMemcpyToSymbol, aclrtMemcpyToSymbol(variable, pin, 64, 0, D2H));
     SHOW("set too much", aclrtMemset, aclrtMemset(dev, 63, 0, 64));
     SHOW("odd words", aclrtMemsetD32, aclrtMemsetD32(dev + 2, 64, 7, 4));

@@ -28,12 +28,31 @@ aclError aclrtGetRunMode(aclrtRunMode *mode)
     return 0;
 }
 
+/* The newer question is there and answers, is there and fails, or is not there. */
+#ifndef NO_VERSION_TEXT
 aclError aclsysGetVersionStr(char *package UNUSED, char *version)
 {
     count(2);
+#ifdef VERSION_TEXT_FAILS
+    strcpy(version, "1.2.3");
+    return 100000;
+#else
     strcpy(version, "8.5.0");
     return 0;
+#endif
 }
+#endif
+
+#if defined NO_VERSION_TEXT || defined VERSION_TEXT_FAILS
+aclError aclsysGetCANNVersion(aclCANNPackageName package, aclCANNPackageVersion *version)
+{
+    if (package != 0)
+        return 100000;
+    memset(version, 0, sizeof *version);
+    strcpy(version->version, "8.5.0");
+    return 0;
+}
+#endif
 
 aclError aclrtMemcpy(void *d UNUSED, size_t room, const void *s UNUSED, size_t count, aclrtMemcpyKind k UNUSED)
 {

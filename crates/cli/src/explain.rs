@@ -1,7 +1,7 @@
 //! `aclshim explain`: a rule, a return code or a function, in words, without a network.
 
 use aclshim_facts::code::{self, ACL_SUCCESS};
-use aclshim_facts::rule::Rule;
+use aclshim_facts::rule::{Grade, Outcome, Rule};
 use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, Function};
 use anyhow::Result;
@@ -181,17 +181,25 @@ fn sentence(text: &str) -> String {
 fn rule_text(rule: &Rule) -> String {
     let mut text = format!("{} (rule, {})\n\n{}\n\n", rule.id, rule.severity, sentence(rule.statement));
     let mut row = |name: &str, value: String| _ = writeln!(text, "{name:<12} {value}");
-    for (severity, when) in rule.grades {
+    for Grade { severity, when, .. } in rule.grades {
         row("severity", format!("{severity}: {when}"));
     }
     let functions = names_of(rule.functions);
     row("functions", if functions.len() == FUNCTIONS.len() { "all".into() } else { functions.join(", ") });
     row("where", rule.scope.to_string());
-    if rule.codes.is_empty() {
+    let said = |grade: &Grade| match grade.outcome {
+        Outcome::Said(what) => Some(format!("{}: {what}", grade.severity)),
+        _ => None,
+    };
+    let said: Vec<_> = rule.grades.iter().filter_map(said).collect();
+    if rule.codes.is_empty() && said.is_empty() {
         row("returns", "0: the vendor accepts the call".into());
     }
     for (code, when) in rule.codes {
         row("returns", format!("{code} {} ({when})", code_name(*code).unwrap_or("?")));
+    }
+    for what in said {
+        row("comes to", what);
     }
     row("fix", rule.fix.into());
     for source in rule.sources {

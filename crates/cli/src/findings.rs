@@ -64,6 +64,8 @@ struct Line<'a> {
     index: Option<u64>,
     message: &'a str,
     source: String,
+    products: String,
+    versions: String,
     fix: &'a str,
     code: Option<i32>,
     returned: Option<i32>,
@@ -93,6 +95,8 @@ fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> Line<
         index: told.index,
         message: &told.message,
         source: told.rule.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        products: told.rule.scope.products(),
+        versions: told.rule.scope.versions(),
         fix: told.rule.fix,
         code: told.code,
         returned: found.returned,
@@ -186,18 +190,35 @@ fn summary(processes: &[&Process]) {
 struct RuleLine<'a> {
     id: &'a str,
     severity: &'a str,
+    grades: Vec<GradeLine<'a>>,
     functions: Vec<&'a str>,
+    products: String,
+    versions: String,
     codes: Vec<i32>,
     statement: &'a str,
     sources: Vec<String>,
     fix: &'a str,
 }
 
+/// When a rule is how bad.
+#[derive(Serialize)]
+struct GradeLine<'a> {
+    severity: &'a str,
+    when: &'a str,
+}
+
 fn rule_line(rule: &Rule) -> RuleLine<'_> {
     RuleLine {
         id: rule.id,
         severity: rule.severity.name(),
+        grades: rule
+            .grades
+            .iter()
+            .map(|grade| GradeLine { severity: grade.severity.name(), when: grade.when })
+            .collect(),
         functions: rule.functions.iter().map(|function| function.row().name).collect(),
+        products: rule.scope.products(),
+        versions: rule.scope.versions(),
         codes: rule.codes.iter().map(|(code, _)| *code).collect(),
         statement: rule.statement,
         sources: rule.sources.iter().map(ToString::to_string).collect(),

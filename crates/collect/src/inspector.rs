@@ -50,6 +50,12 @@ pub(crate) enum Failed {
     Keep,
 }
 
+/// Whether there are products or releases without the function. Every other function that answers so has it and means this
+/// call: a copy inside the host, a kind, a driver. (A library that lacks one of those is told of by the stand-in itself.)
+fn may_be_missing(function: Function) -> bool {
+    UNSUPPORTED_PRODUCT.functions.contains(&function) || UNSUPPORTED_RELEASE.functions.contains(&function)
+}
+
 /// What is looked at.
 #[derive(Clone, Copy)]
 pub(crate) enum Looked<'a> {
@@ -174,6 +180,8 @@ impl Inspector {
             offset: finding.site.as_ref().map(|site| site.offset),
             stack: stack.as_deref(),
             source: &source,
+            products: &finding.rule.scope.products(),
+            versions: &finding.rule.scope.versions(),
             fix: finding.rule.fix,
             message: &finding.message,
         };
@@ -220,7 +228,8 @@ impl Inspector {
     /// A call that did not return 0.
     pub fn failed(&mut self, ring: u32, said: &Said<'_>, code: i32) -> Failed {
         let Said { time_ns, function, call, .. } = *said;
-        if code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && call.is_of_vendor() && !self.is_explained(function, call) {
+        let is_absence = code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && may_be_missing(function);
+        if is_absence && call.is_of_vendor() && !self.is_explained(function, call) {
             if !self.probed.contains(&(function, call.site)) {
                 self.probes.insert(ring, (function, time_ns, call.clone()));
             }

@@ -383,9 +383,10 @@ impl Judge {
             held.judged = Some(bits);
         }
         self.noted(function, &call, &frames, &noted, tell);
+        let returned = returned(&call);
         for (rule, finding) in &found {
             let at = At { function, call: &call, frames: &frames, on: None };
-            self.found(rule, *finding, &at, tell, |finding| message(rule, &subject, finding));
+            self.found(rule, *finding, &at, tell, |finding| message(rule, &subject, finding, returned));
         }
         for at in 0..self.others.len() {
             self.on_another(at, &subject, &call, &frames, bits, tell);
@@ -406,12 +407,12 @@ impl Judge {
             let Some(rule) = RULES.get(usize::from(finding.rule)) else { continue };
             let at = At { function, call, frames, on: None };
             self.found(rule, of_note(finding), &at, tell, |as_found| {
-                noted_message(rule, &subject, as_found, finding.values)
+                noted_message(rule, &subject, as_found, finding.values, returned(call))
             });
         }
     }
 
-    /// What would be refused on another product, and is not here.
+    /// What would be refused on another product, or is not for it by the documents, and is nothing here.
     fn on_another(
         &mut self,
         at: usize,
@@ -425,7 +426,8 @@ impl Judge {
         let there = Subject { world: World { product: Some(product), ..subject.world }, ..*subject };
         let mut refusals = Vec::new();
         judge_each(&there, &mut |rule, finding| {
-            if finding.severity == Severity::Error && here >> rule.number & 1 == 0 {
+            let is_products = !rule.scope.products.is_empty() && finding.severity == Severity::Violation;
+            if (finding.severity == Severity::Error || is_products) && here >> rule.number & 1 == 0 {
                 refusals.push((rule, finding));
             }
         });
@@ -433,7 +435,8 @@ impl Judge {
             let as_portability = Finding { severity: Severity::Portability, ..finding };
             let at = At { function: subject.function, call, frames, on: Some(at) };
             self.found(rule, as_portability, &at, tell, |_| {
-                format!("would be refused on {name}: {}", message(rule, &there, &finding))
+                let what = if finding.severity == Severity::Error { "refused" } else { "unsupported" };
+                format!("would be {what} on {name}: {}", message(rule, &there, &finding, None))
             });
         }
     }
@@ -500,7 +503,7 @@ impl Judge {
 
     /// Whether the vendor did something else with a call than the rulebook says.
     pub fn drift(&self, function: Function, call: &Call) -> Option<Drift> {
-        let returned = call.end.filter(|_| call.is_of_vendor())?.code;
+        let returned = returned(call)?;
         match predict(&self.subject(function, call)) {
             Prediction::Refused { rule, code, .. } if code != returned => {
                 Some(Drift { rule: RULES.get(rule).map(|rule| rule.id), expected: code, returned })
@@ -509,6 +512,11 @@ impl Judge {
             _ => None,
         }
     }
+}
+
+/// What the vendor itself has returned for a call.
+fn returned(call: &Call) -> Option<i32> {
+    call.end.filter(|_| call.is_of_vendor()).map(|end| end.code)
 }
 
 /// A finding as the host has noted it.

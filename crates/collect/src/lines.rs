@@ -207,6 +207,10 @@ lines! {
         stack: Option<&'a str>,
         /// Where the vendor states the rule.
         source: &'a str,
+        /// The products that the rule holds for, and the forms where these matter.
+        products: &'a str,
+        /// The releases of CANN that the rule holds for.
+        versions: &'a str,
         /// What to do.
         fix: &'a str,
         /// What is wrong, with all values.

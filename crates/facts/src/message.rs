@@ -5,7 +5,8 @@
 use crate::abi::{KINDS, aclError};
 use crate::call::{Batch, Call, Form};
 use crate::code;
-use crate::rule::{Finding, Rule, Scope, Severity, Source, Subject, Verdict};
+use crate::product::Version;
+use crate::rule::{Finding, Outcome, Rule, Scope, Severity, Source, Subject, Verdict};
 use crate::rules::{RULES, predict};
 use crate::world;
 use std::fmt::{self, Display, Write};
@@ -42,26 +43,37 @@ impl Display for Source {
     }
 }
 
-impl Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.products {
-            [] => f.write_str("all products")?,
-            products => f.write_str(&products.join(", "))?,
-        }
+impl Scope {
+    /// The products, and the forms where these matter, in words.
+    pub fn products(&self) -> String {
+        let products = match self.products {
+            [] => "all products".to_owned(),
+            products => products.join(", "),
+        };
         match self.forms {
-            [] => {}
+            [] => products,
             forms => {
                 let names: Vec<_> = forms.iter().map(|form| form_name(*form)).collect();
-                write!(f, "; {}", names.join(", "))?;
+                format!("{products} ({})", names.join(", "))
             }
         }
-        if let Some(release) = self.since {
-            write!(f, "; CANN {}.{} and later", release.major, release.minor)?;
+    }
+
+    /// The releases of CANN, in words.
+    pub fn versions(&self) -> String {
+        let number = |release: Version| format!("{}.{}", release.major, release.minor);
+        match (self.since.map(number), self.before.map(number)) {
+            (None, None) => "all versions".into(),
+            (Some(since), None) => format!("CANN {since} and later"),
+            (None, Some(before)) => format!("before CANN {before}"),
+            (Some(since), Some(before)) => format!("CANN {since} and later, before {before}"),
         }
-        if let Some(release) = self.before {
-            write!(f, "; before CANN {}.{}", release.major, release.minor)?;
-        }
-        Ok(())
+    }
+}
+
+impl Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}; {}", self.products(), self.versions())
     }
 }
 
@@ -202,7 +214,7 @@ fn values(subject: &Subject, finding: &Finding) -> String {
             }
         }
         None => {
-            let _ = write!(text, ": {}", argument.name);
+            let _ = write!(text, "; wrong argument: {}", argument.name);
         }
     }
     text
@@ -212,32 +224,49 @@ fn code_name(code: aclError) -> &'static str {
     code::name(code).unwrap_or("a code without a name")
 }
 
-/// What the vendor returns for a finding.
-fn outcome(rule: &Rule, finding: &Finding) -> String {
-    if finding.severity != Severity::Error {
-        return match rule.codes.first() {
-            Some((code, _)) if finding.severity == Severity::Violation => {
-                format!("the vendor may return {code} ({})", code_name(*code))
-            }
-            _ => "the vendor accepts the call".into(),
-        };
-    }
-    let name = code_name(finding.code);
-    let index = match finding.fail_index {
-        Some(usize::MAX) => ", failIndex SIZE_MAX".into(),
-        Some(index) => format!(", failIndex {index}"),
-        None => String::new(),
+/// What the vendor does for a finding, and what it has done with this call, where that is known.
+fn outcome(rule: &Rule, finding: &Finding, returned: Option<aclError>) -> String {
+    let here = |returned: aclError| match returned {
+        code::ACL_SUCCESS => "the vendor accepted this call".to_owned(),
+        code => format!("the vendor returned {code} ({}) for this call", code_name(code)),
     };
-    format!("the vendor returns {} ({name}){index}", finding.code)
+    match rule.outcome(finding.severity) {
+        Outcome::Refused => {
+            let name = code_name(finding.code);
+            let index = match finding.fail_index {
+                Some(usize::MAX) => ", failIndex SIZE_MAX".into(),
+                Some(index) => format!(", failIndex {index}"),
+                None => String::new(),
+            };
+            let other = returned.filter(|returned| *returned != finding.code);
+            let other = other.map_or(String::new(), |returned| format!("; {}", here(returned)));
+            format!("the vendor returns {} ({name}){index}{other}", finding.code)
+        }
+        Outcome::Said(what) => {
+            let here = returned.map_or(String::new(), |returned| format!("; {}", here(returned)));
+            format!("{what}{here}")
+        }
+        // What it has done says more than what it does.
+        Outcome::Accepted | Outcome::Perhaps(_) if returned.is_some() => returned.map(here).unwrap_or_default(),
+        Outcome::Accepted => "by itself the vendor accepts this".into(),
+        Outcome::Perhaps(code) => format!("the vendor may return {code} ({})", code_name(code)),
+    }
 }
 
-/// A finding in words: the values, what is demanded and who says so, what the vendor does, and the fix.
-pub fn message(rule: &Rule, subject: &Subject, finding: &Finding) -> String {
-    said(rule, &values(subject, finding), finding)
+/// A finding in words: the values, what is demanded, who says so and where it holds, what the vendor does, or what it has
+/// `returned` where that is known, and the fix.
+pub fn message(rule: &Rule, subject: &Subject, finding: &Finding, returned: Option<aclError>) -> String {
+    said(rule, &values(subject, finding), finding, returned)
 }
 
 /// The same for a finding in an array that cannot be read any more: what stood there, and what it was measured against.
-pub fn noted_message(rule: &Rule, subject: &Subject, finding: &Finding, noted: [u64; 2]) -> String {
+pub fn noted_message(
+    rule: &Rule,
+    subject: &Subject,
+    finding: &Finding,
+    noted: [u64; 2],
+    returned: Option<aclError>,
+) -> String {
     let name = subject.function.row().arguments.get(finding.argument as usize).map(|argument| argument.name);
     let entry = match (name, finding.index) {
         (Some("sizes" | "destMaxs"), Some(index)) => {
@@ -251,21 +280,31 @@ pub fn noted_message(rule: &Rule, subject: &Subject, finding: &Finding, noted: [
             let place = |word: u64| location(crate::abi::aclrtMemLocation { id: 0, type_: word as i32 });
             format!(": attrs[{index}] = {{dst {}, src {}}}", place(noted[0]), place(noted[1]))
         }
-        _ => return message(rule, subject, finding),
+        // An entry that is 0 was not noted, but where that is what is wrong.
+        (Some(name @ ("dsts" | "srcs")), Some(index)) if noted[0] != 0 || rule.id == "BATCH-NULL-ITEM" => {
+            format!(": {name}[{index}] = {}", value("void *", noted[0]))
+        }
+        _ => return message(rule, subject, finding, returned),
     };
     let call = values(subject, &Finding { argument: u8::MAX, index: None, ..*finding });
-    said(rule, &format!("{call}{entry}"), finding)
+    said(rule, &format!("{call}{entry}"), finding, returned)
 }
 
-fn said(rule: &Rule, values: &str, finding: &Finding) -> String {
-    let source = rule.sources.first().map_or(String::new(), |source| format!(" [{source}]"));
+/// Who states a rule, and where it holds: what stands in brackets behind the statement.
+pub fn reference(rule: &Rule) -> String {
+    let source = rule.sources.first().map_or(String::new(), |source| format!("{source}; "));
+    format!(" [{source}{}]", rule.scope)
+}
+
+fn said(rule: &Rule, values: &str, finding: &Finding, returned: Option<aclError>) -> String {
     format!(
-        "{} {}: {}. {}{source}. {}. Fix: {}.",
+        "{} {}: {}. {}{}. {}. Fix: {}.",
         finding.severity,
         rule.id,
         values,
         sentence(rule.statement),
-        sentence(&outcome(rule, finding)),
+        reference(rule),
+        sentence(&outcome(rule, finding, returned)),
         rule.fix
     )
 }
@@ -285,36 +324,46 @@ fn sentence(text: &str) -> String {
 /// Arguments that are spelled like words.
 const ARGUMENTS: &[&str] = &["kind", "width", "height", "count", "ptr", "offset", "symbol", "config"];
 
-/// The rules that the vendor may have refused this call for with this code, the most likely first: those that are
-/// broken, or could be for all that is known, in the order of the vendor's checks.
-pub fn explain(subject: &Subject, code: aclError) -> Vec<&'static Rule> {
-    let mut likely: Vec<&'static Rule> = Vec::new();
-    let mut add = |rule: &'static Rule| {
-        let returns = rule.codes.iter().any(|(other, _)| *other == code);
-        if returns
-            && rule.functions.contains(&subject.function)
-            && !likely.iter().any(|other| std::ptr::eq(*other, rule))
-        {
-            likely.push(rule);
+/// Why the vendor may have refused a call.
+#[derive(Default)]
+pub struct Reasons {
+    /// Rules that the call breaks, the most likely first, in the order of the vendor's checks.
+    pub likely: Vec<&'static Rule>,
+    /// Rules that it could break for all that is known.
+    pub possible: Vec<&'static Rule>,
+}
+
+/// The rules that the vendor may have refused this call for with this code.
+pub fn explain(subject: &Subject, code: aclError) -> Reasons {
+    let Reasons { mut likely, mut possible } = Reasons::default();
+    let returns =
+        |rule: &Rule| rule.codes.iter().any(|(other, _)| *other == code) && rule.functions.contains(&subject.function);
+    let add = |to: &mut Vec<&'static Rule>, rule: &'static Rule| {
+        if returns(rule) && !to.iter().any(|other| std::ptr::eq(*other, rule)) {
+            to.push(rule);
         }
     };
     if let crate::rule::Prediction::Refused { rule, code: predicted, .. } = predict(subject)
         && predicted == code
         && let Some(rule) = RULES.get(rule)
     {
-        add(rule);
+        add(&mut likely, rule);
     }
     crate::rules::judge_each(subject, &mut |rule, finding| {
         if finding.code == code {
-            add(rule);
+            add(&mut likely, rule);
+        } else if finding.severity == Severity::Violation {
+            // Not refused as far as can be told, and yet the rule has this code.
+            add(&mut possible, rule);
         }
     });
     for rule in RULES {
         if (rule.check)(subject) == Verdict::Unknown {
-            add(rule);
+            add(&mut possible, rule);
         }
     }
-    likely
+    possible.retain(|rule| !likely.iter().any(|other| std::ptr::eq(*other, *rule)));
+    Reasons { likely, possible }
 }
 
 /// A code that a call returned, in words, with the ids of the likely rules.
@@ -323,9 +372,12 @@ pub fn code_message(subject: &Subject, code: aclError) -> String {
     if let Some(meaning) = code::meaning(code) {
         let _ = write!(text, ": {meaning}");
     }
-    let likely: Vec<_> = explain(subject, code).iter().map(|rule| rule.id).collect();
-    if !likely.is_empty() {
-        let _ = write!(text, "; likely {}", likely.join(", "));
+    let Reasons { likely, possible } = explain(subject, code);
+    for (word, rules) in [("likely", likely), ("possible", possible)] {
+        if !rules.is_empty() {
+            let ids: Vec<_> = rules.iter().map(|rule| rule.id).collect();
+            let _ = write!(text, "; {word} {}", ids.join(", "));
+        }
     }
     text
 }
@@ -344,7 +396,7 @@ mod tests {
             for case in rule.cases.iter().filter(|case| case.breaks) {
                 case.look(|subject| {
                     judge_each(subject, &mut |found, finding| {
-                        let text = message(found, subject, &finding);
+                        let text = message(found, subject, &finding, None);
                         let row = subject.function.row();
                         assert!(
                             text.starts_with(&format!("{} {}: {}(", finding.severity, found.id, row.name)),
@@ -362,6 +414,76 @@ mod tests {
         }
     }
 
+    /// The first finding of a rule in its case of that text.
+    fn told(id: &str, says: &str, returned: Option<aclError>) -> String {
+        let rule = Rule::by_id(id).unwrap();
+        let case = rule.cases.iter().find(|case| case.says == says).unwrap_or_else(|| panic!("{id}: {says}"));
+        case.look(|subject| {
+            let mut text = String::new();
+            judge_each(subject, &mut |found, finding| {
+                if std::ptr::eq(found, rule) {
+                    text = message(found, subject, &finding, returned);
+                }
+            });
+            text
+        })
+    }
+
+    #[test]
+    fn a_message_says_what_comes_of_this_very_call() {
+        for (id, says, outcome) in [
+            (
+                "BATCH-DIRECTION",
+                "both ways in one batch: accepted, not documented",
+                "By itself the vendor accepts this.",
+            ),
+            ("PITCH-KIND", "by the addresses: accepted, not documented", "By itself the vendor accepts this."),
+            ("UNSUPPORTED-PRODUCT", "a variable: not listed, and accepted", "By itself the vendor accepts this."),
+            ("UNSUPPORTED-RELEASE", "before its release", "A library of such a release does not have it"),
+            (
+                "ZERO-SIZE",
+                "accepted since 9.1, refused before",
+                "CANN 9.1 and later accept it, earlier releases do not.",
+            ),
+            (
+                "ASYNC-HOST-TO-HOST",
+                "documented as refused, though the runtime makes it device to device",
+                "The vendor may return 207000 (ACL_ERROR_RT_FEATURE_NOT_SUPPORT).",
+            ),
+        ] {
+            let text = told(id, says, None);
+            assert!(text.contains(outcome), "{text}");
+            let text = told(id, says, Some(0));
+            assert!(
+                text.to_lowercase().contains("the vendor accepted this call") && !text.contains("may return"),
+                "{text}"
+            );
+            let text = told(id, says, Some(107_002));
+            assert!(text.contains("he vendor returned 107002 (ACL_ERROR_RT_CONTEXT_NULL) for this call."), "{text}");
+        }
+        // What is refused says so, and what came where that is something else.
+        let refused = "The vendor returns 107000 (ACL_ERROR_RT_PARAM_INVALID)";
+        for (returned, rest) in [
+            (None, "."),
+            (Some(107_000), "."),
+            (Some(0), "; the vendor accepted this call."),
+            (Some(107_002), "; the vendor returned 107002 (ACL_ERROR_RT_CONTEXT_NULL) for this call."),
+        ] {
+            let text = told("DEST-MAX", "one byte too many", returned);
+            assert!(text.contains(&format!("{refused}{rest}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_says_where_the_rule_holds() {
+        let text = told("DEST-MAX", "one byte too many", None);
+        assert!(text.contains("in bytes; all products; all versions]. "), "{text}");
+        let text = told("UNSUPPORTED-RELEASE", "before its release", None);
+        assert!(text.contains("; all products; before CANN 9.1]. "), "{text}");
+        let text = told("PITCH-ROOT-COMPLEX", "on the board", None);
+        assert!(text.contains("; all products (Ascend RC); all versions]. "), "{text}");
+    }
+
     #[test]
     fn the_words_of_a_call_come_back() {
         for function in Function::ALL {
@@ -376,7 +498,7 @@ mod tests {
         let rule = Rule::by_id("BATCH-PLACE").unwrap();
         let text = rule.cases[0].look(|subject| {
             let mut text = String::new();
-            judge_each(subject, &mut |rule, finding| text = message(rule, subject, &finding));
+            judge_each(subject, &mut |rule, finding| text = message(rule, subject, &finding, None));
             text
         });
         assert!(text.contains(": dsts[1] = 0x100000200000, attrs[0] = {dst DEVICE 0, src HOST}."), "{text}");
@@ -385,15 +507,27 @@ mod tests {
 
     #[test]
     fn a_code_is_explained_by_what_is_broken_and_by_what_is_not_known() {
-        let ids = |words: &[u64], code| {
+        let ids_on = |form, words: &[u64], code| {
             let function = Function::aclrtMemcpyAsync;
-            let (call, arrays, world) = (function.call(words), Arrays::default(), World::UNKNOWN);
-            let rules = explain(&Subject { function, call, arrays, world }, code);
-            rules.iter().map(|rule| rule.id).collect::<Vec<_>>()
+            let (call, arrays, world) = (function.call(words), Arrays::default(), World { form, ..World::UNKNOWN });
+            let Reasons { likely, possible } = explain(&Subject { function, call, arrays, world }, code);
+            [likely, possible].map(|rules| rules.iter().map(|rule| rule.id).collect::<Vec<_>>())
         };
-        assert_eq!(ids(&[64, 64, 0, 64, 1, 0], 100_000), ["NULL-POINTER"]);
-        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 107_002), ["CONTEXT-MISSING"]);
-        assert_eq!(ids(&[64, 63, 128, 64, 1, 0], 107_000)[0], "DEST-MAX");
-        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 0), [] as [&str; 0]);
+        let ids = |words: &[u64], code| ids_on(None, words, code);
+        assert_eq!(ids(&[64, 64, 0, 64, 1, 0], 100_000), [vec!["NULL-POINTER"], vec![]]);
+        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 107_002), [vec![], vec!["CONTEXT-MISSING"]]);
+        let [likely, possible] = ids(&[64, 63, 128, 64, 1, 0], 107_000);
+        assert_eq!(likely, ["DEST-MAX"]);
+        // Where memory is, and how long it is, is not known.
+        assert!(possible.contains(&"KIND-PLACE") && possible.contains(&"MEMORY-ROOM"), "{possible:?}");
+        assert!(!possible.contains(&"DEST-MAX"), "{possible:?}");
+        // By any kind, whether the runtime will take the word for it or not.
+        for form in [None, Some(world::Form::EndPoint)] {
+            for kind in [0, 1, 4] {
+                let ids = ids_on(form, &[64, 64, 128, 64, kind, 0], 207_000);
+                assert_eq!(ids, [vec![], vec!["ASYNC-HOST-TO-HOST"]], "{form:?} {kind}");
+            }
+        }
+        assert_eq!(ids(&[64, 64, 128, 64, 1, 0], 0), [vec![] as Vec<&str>, vec![]]);
     }
 }

@@ -3,8 +3,8 @@
 /// A family of products that the vendor's documents treat alike.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Product {
-    /// How `aclrtGetSocName` begins.
-    pub prefixes: &'static [&'static str],
+    /// What `aclrtGetSocName` answers on it.
+    pub names: &'static [Name],
     /// As the vendor's documents call it.
     pub name: &'static str,
     /// The batch copies.
@@ -25,8 +25,32 @@ pub struct Product {
     pub checks_batch_whole: bool,
 }
 
+/// A name of a SoC, or many. No name may be taken for that of another product: a family's limits would be laid on chips
+/// that have none of them, and `enforce` would refuse good calls.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Name {
+    /// This one.
+    Exactly(&'static str),
+    /// All that begin so.
+    Begins(&'static str),
+    /// All that begin so and go on with a digit: without one it is another chip.
+    Numbered(&'static str),
+}
+
+use Name::{Begins, Exactly, Numbered};
+
+impl Name {
+    fn is_of(&self, soc: &str) -> bool {
+        match self {
+            Exactly(name) => soc == *name,
+            Begins(name) => soc.starts_with(name),
+            Numbered(name) => soc.strip_prefix(name).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
+        }
+    }
+}
+
 const A2: Product = Product {
-    prefixes: &["Ascend910B"],
+    names: &[Numbered("Ascend910B")],
     name: "Atlas A2",
     has_batch: true,
     has_offset: true,
@@ -38,13 +62,21 @@ const A2: Product = Product {
     checks_batch_whole: false,
 };
 
-/// Every product. The first whose prefix fits is meant, so a longer prefix stands before a shorter one.
+/// Every product that the vendor's pages of these functions tell apart. Of another one (an Ascend310, an IPV350) nothing
+/// is said that depends on the product.
 pub static PRODUCTS: &[Product] = &[
     A2,
-    Product { prefixes: &["Ascend910_93"], name: "Atlas A3", ..A2 },
-    Product { prefixes: &["Ascend950"], name: "Ascend 950", descriptor_size: 64, checks_batch_whole: true, ..A2 },
+    Product { names: &[Begins("Ascend910_93")], name: "Atlas A3", ..A2 },
     Product {
-        prefixes: &["Ascend310P"],
+        // The second is what it was called at first.
+        names: &[Begins("Ascend950"), Begins("Ascend910_95")],
+        name: "Ascend 950",
+        descriptor_size: 64,
+        checks_batch_whole: true,
+        ..A2
+    },
+    Product {
+        names: &[Begins("Ascend310P")],
         name: "Atlas inference series",
         has_batch: false,
         has_offset: false,
@@ -54,7 +86,7 @@ pub static PRODUCTS: &[Product] = &[
         ..A2
     },
     Product {
-        prefixes: &["Ascend310B"],
+        names: &[Begins("Ascend310B")],
         name: "Atlas 200I/500 A2",
         has_batch: false,
         has_offset: false,
@@ -64,7 +96,13 @@ pub static PRODUCTS: &[Product] = &[
         ..A2
     },
     Product {
-        prefixes: &["Ascend910"],
+        names: &[
+            Exactly("Ascend910A"),
+            Exactly("Ascend910B"),
+            Exactly("Ascend910ProA"),
+            Exactly("Ascend910ProB"),
+            Exactly("Ascend910PremiumA"),
+        ],
         name: "Atlas training series",
         has_batch: false,
         has_descriptor: false,
@@ -78,7 +116,7 @@ pub static PRODUCTS: &[Product] = &[
 impl Product {
     /// The product of a SoC name.
     pub fn of(soc: &str) -> Option<&'static Self> {
-        PRODUCTS.iter().find(|product| product.prefixes.iter().any(|prefix| soc.starts_with(prefix)))
+        PRODUCTS.iter().find(|product| product.names.iter().any(|name| name.is_of(soc)))
     }
 }
 
@@ -121,6 +159,27 @@ mod tests {
         assert_eq!(name("Ascend950"), Some("Ascend 950"));
         assert_eq!(name("Ascend310P3"), Some("Atlas inference series"));
         assert_eq!(name("Kirin"), None);
+        // Names that begin alike, and are other chips.
+        for soc in ["Ascend910B2C", "Ascend910B4-1"] {
+            assert_eq!(name(soc), Some("Atlas A2"), "{soc}");
+        }
+        for soc in ["Ascend910B", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA"] {
+            assert_eq!(name(soc), Some("Atlas training series"), "{soc}");
+        }
+        for soc in ["Ascend950DT", "Ascend910_9599", "Ascend910_9589"] {
+            assert_eq!(name(soc), Some("Ascend 950"), "{soc}");
+        }
+        for soc in ["Ascend910", "Ascend910C", "Ascend910_1234", "Ascend910Bx", "Ascend310", "Ascend031", ""] {
+            assert_eq!(name(soc), None, "{soc}");
+        }
+    }
+
+    #[test]
+    fn no_name_is_of_two_products() {
+        for soc in ["Ascend910B1", "Ascend910B", "Ascend910A", "Ascend910_9391", "Ascend910_9599", "Ascend310P3"] {
+            let count = PRODUCTS.iter().filter(|product| product.names.iter().any(|name| name.is_of(soc))).count();
+            assert_eq!(count, 1, "{soc}");
+        }
     }
 
     #[test]

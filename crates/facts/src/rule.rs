@@ -6,6 +6,7 @@
 use crate::abi::{aclError, aclrtMemcpyBatchAttr};
 use crate::call::Call;
 use crate::case::Case;
+use crate::code::ACL_ERROR_INVALID_PARAM;
 use crate::functions::Function;
 use crate::product::Version;
 use crate::world::{Form, World};
@@ -26,8 +27,9 @@ pub struct Rule {
     pub scope: Scope,
     /// The worst that breaking it can be.
     pub severity: Severity,
-    /// When it is which severity, where that depends on the world; empty where it does not.
-    pub grades: &'static [(Severity, &'static str)],
+    /// When it is which severity, and what comes of it; empty where it is always the same: an error is refused then, and
+    /// all else accepted.
+    pub grades: &'static [Grade],
     /// What the vendor returns where it refuses the call for this, and when; empty if it never does.
     pub codes: &'static [(aclError, &'static str)],
     /// What is demanded, in one sentence.
@@ -43,6 +45,79 @@ pub struct Rule {
     pub cases: &'static [Case],
     /// Rules of severity violation or error that a call breaking this one breaks too, and why that cannot be helped.
     pub implies: &'static [(&'static str, &'static str)],
+}
+
+/// When a rule is of one severity, and what comes of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Grade {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Then.
+    pub when: &'static str,
+    /// What the vendor does with such a call, if nothing else is wrong with it.
+    pub outcome: Outcome,
+    /// What the vendor's documents have it return, although it does not; a call that a setting refuses for this returns it.
+    pub documented: Option<aclError>,
+}
+
+/// What the vendor does with a call that breaks a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It returns the code of the finding.
+    Refused,
+    /// It returns 0.
+    Accepted,
+    /// It returns this code, or 0: which of them hangs on what is not known here.
+    Perhaps(aclError),
+    /// Neither says enough: this sentence does.
+    Said(&'static str),
+}
+
+impl Grade {
+    /// The vendor refuses the call.
+    pub const fn error(when: &'static str) -> Self {
+        Self { severity: Severity::Error, when, outcome: Outcome::Refused, documented: None }
+    }
+
+    /// The vendor accepts the call.
+    pub const fn accepted(severity: Severity, when: &'static str) -> Self {
+        Self { severity, when, outcome: Outcome::Accepted, documented: None }
+    }
+
+    /// Something else comes of it.
+    pub const fn comes_to(self, outcome: Outcome) -> Self {
+        Self { outcome, ..self }
+    }
+
+    /// By the documents it would return this.
+    pub const fn documented_as(self, code: aclError) -> Self {
+        Self { documented: Some(code), ..self }
+    }
+}
+
+impl Rule {
+    /// The grade of a severity, where the rule has grades.
+    pub fn grade(&self, severity: Severity) -> Option<&'static Grade> {
+        self.grades.iter().find(|grade| grade.severity == severity)
+    }
+
+    /// What the vendor does with a call of which this rule says so.
+    pub fn outcome(&self, severity: Severity) -> Outcome {
+        match self.grade(severity) {
+            Some(grade) => grade.outcome,
+            None if severity == Severity::Error => Outcome::Refused,
+            None => Outcome::Accepted,
+        }
+    }
+
+    /// What a call returns that is refused for a finding of this rule: the vendor's code, or the documented one.
+    pub fn refusal(&self, finding: &Finding) -> aclError {
+        match self.grade(finding.severity) {
+            _ if finding.severity == Severity::Error => finding.code,
+            Some(Grade { documented: Some(code), .. }) => *code,
+            _ => ACL_ERROR_INVALID_PARAM,
+        }
+    }
 }
 
 /// The products, forms and releases that a rule holds for.
@@ -89,7 +164,7 @@ pub enum Severity {
     Portability,
     /// Correct, but slow.
     Perf,
-    /// Documented, but not enforced by this runtime.
+    /// Documented, or plainly wrong by itself, but not enforced by this runtime.
     Violation,
     /// The vendor refuses the call.
     Error,

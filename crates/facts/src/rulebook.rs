@@ -5,7 +5,7 @@ use crate::abi::{aclrtMemLocation, aclrtMemcpyBatchAttr};
 use crate::case::{self, BLOCKS, Case, Scene};
 use crate::code;
 use crate::message::value;
-use crate::rule::{Rule, Severity};
+use crate::rule::{Grade, Outcome as Comes, Rule, Severity};
 use crate::rules::RULES;
 use crate::seeds::{Outcome, PAGES};
 use crate::world::{Form, Stream};
@@ -48,6 +48,7 @@ fn section(page: &mut String, rule: &Rule) {
     let _ = writeln!(page, "- Functions: {}", if all { "all".into() } else { functions.join(", ") });
     let _ = writeln!(page, "- Where: {}", rule.scope);
     match rule.codes {
+        [] if rule.grades.iter().any(|grade| matches!(grade.outcome, Comes::Said(_))) => {}
         [] => page.push_str("- The vendor returns: 0\n"),
         codes => {
             let codes = codes.iter().map(|(code, when)| {
@@ -55,6 +56,11 @@ fn section(page: &mut String, rule: &Rule) {
                 format!("{code} {name} ({when})")
             });
             let _ = writeln!(page, "- The vendor returns: {}", codes.collect::<Vec<_>>().join("; "));
+        }
+    }
+    for grade in rule.grades {
+        if let Comes::Said(what) = grade.outcome {
+            let _ = writeln!(page, "- What comes of a {}: {what}", grade.severity);
         }
     }
     let _ = writeln!(page, "- Fix: {}", rule.fix);
@@ -74,7 +80,10 @@ fn severity(rule: &Rule) -> String {
     if rule.grades.is_empty() {
         return rule.severity.to_string();
     }
-    let grades = rule.grades.iter().map(|(severity, when)| format!("{severity} ({when})"));
+    let grades = rule.grades.iter().map(|Grade { severity, when, .. }| match *when {
+        "always" => severity.to_string(),
+        when => format!("{severity} ({when})"),
+    });
     grades.collect::<Vec<_>>().join("; ")
 }
 

@@ -43,6 +43,10 @@ pub static PAGES: &[Page] = &[
     Page {
         title: "acl.rt.memcpy_async_with_condition (aclrtMemcpyAsyncWithCondition), English",
         sentences: &[
+            plain(
+                "Applicability: Atlas A3, Atlas A2, Atlas training, Atlas inference and Atlas 200I/500 A2 products",
+                "every product of that release has it",
+            ),
             rules(
                 "If the input memory is not allocated by pyacl APIs, this API returns after the memory copy is complete.",
                 &["ASYNC-PAGEABLE"],
@@ -166,6 +170,10 @@ pub static PAGES: &[Page] = &[
     Page {
         title: "aclrtMemcpyAsync, Chinese",
         sentences: &[
+            plain(
+                "AI处理器支持情况：Ascend 910C、Ascend 910B",
+                "the two products that this edition of the page is for; the present page lists all but the IPV350",
+            ),
             rules("当Host内存是非锁页内存时，本接口在内存复制任务完成后才返回。", &["ASYNC-PAGEABLE"]),
             plain(
                 "调用接口成功仅表示任务下发成功；调用本接口后，需调用同步等待接口确保内存复制的任务已执行完成。",
@@ -189,6 +197,12 @@ pub static PAGES: &[Page] = &[
             rules("当Host内存是非锁页内存时，本接口在内存复制任务完成后才返回。", &["ASYNC-PAGEABLE"]),
             plain("调用本接口后，需调用同步等待接口确保内存复制的任务已执行完成。", AFTERWARDS),
             rules("destMax：存放每一段要复制的内存的最大长度。", &["BATCH-DEST-MAX"]),
+            rules("sizes：存放每一段要复制的内存大小，单位Byte。", &["BATCH-ZERO-SIZE"]),
+            rules("numBatches：dsts、srcs和sizes数组的长度。", &["BATCH-EMPTY", "NULL-POINTER", "BATCH-NULL-ITEM"]),
+            plain(
+                "attrsIndexes：attrs[k]中指定的属性将应用于从attrsIndexes[k]到attrsIndexes[k+1] - 1的复制操作，attrs[numAttrs-1]应用于其后的复制操作。",
+                "explains the layout that the rules of attrsIndexes hold to",
+            ),
             rules(
                 "failIndex：仅支持对内存属性和复制方向的校验；若错误不涉及特定复制操作，该值将为SIZE_MAX。",
                 &["BATCH-PLACE", "BATCH-UNREGISTERED", "BATCH-DIRECTION", "BATCH-DEST-MAX"],

@@ -12,6 +12,7 @@
 #![cfg_attr(feature = "cann-8-5", allow(dead_code, reason = "what only the functions of 9.1 need"))]
 
 mod argument;
+mod cann;
 mod capture;
 mod context;
 mod copy;

@@ -13,8 +13,6 @@ pub struct Product {
     pub offset: bool,
     /// Bytes of a copy descriptor; `None` on a chip without STARS.
     pub descriptor: Option<usize>,
-    /// Device-to-device rows in `aclrtMemcpy2dAsync`.
-    pub pitched_on_device: bool,
     /// `aclrtMemsetD32`; where it is missing the vendor answers 0 and sets nothing.
     pub words: bool,
     /// A batch on a stream is checked whole before its first item is sent.
@@ -26,7 +24,6 @@ const A2: Product = Product {
     batch: true,
     offset: true,
     descriptor: Some(32),
-    pitched_on_device: true,
     words: true,
     batch_checked_whole: false,
 };
@@ -36,17 +33,9 @@ pub static PRODUCTS: [Product; 6] = [
     A2,
     Product { name: c"Ascend910_9391", ..A2 },
     Product { name: c"Ascend950", descriptor: Some(64), batch_checked_whole: true, ..A2 },
-    Product {
-        name: c"Ascend310P3",
-        batch: false,
-        offset: false,
-        descriptor: None,
-        pitched_on_device: false,
-        words: false,
-        ..A2
-    },
-    Product { name: c"Ascend310B1", batch: false, offset: false, pitched_on_device: false, words: false, ..A2 },
-    Product { name: c"Ascend910A", batch: false, descriptor: None, pitched_on_device: false, words: false, ..A2 },
+    Product { name: c"Ascend310P3", batch: false, offset: false, descriptor: None, words: false, ..A2 },
+    Product { name: c"Ascend310B1", batch: false, offset: false, words: false, ..A2 },
+    Product { name: c"Ascend910A", batch: false, descriptor: None, words: false, ..A2 },
 ];
 
 /// The product with this SoC name.

@@ -1,50 +1,11 @@
 //! What the `ASCENDCL_SIM_*` variables ask for. Read once, at the first call; nonsense means the default.
 
+use crate::cann::Cann;
 use crate::fault::{self, Fault};
 use crate::product::{self, PRODUCTS, Product};
 use std::env;
 use std::sync::OnceLock;
 use std::time::Duration;
-
-/// The CANN release whose behaviour is simulated.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub enum Cann {
-    /// 8.5.0
-    V8_5,
-    /// 9.0.0
-    V9_0,
-    /// 9.1.0: nothing to copy is no error any more.
-    V9_1,
-    /// 9.2.0
-    V9_2,
-}
-
-impl Cann {
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "8.5" => Some(Self::V8_5),
-            "9.0" => Some(Self::V9_0),
-            "9.1" => Some(Self::V9_1),
-            "9.2" => Some(Self::V9_2),
-            _ => None,
-        }
-    }
-
-    /// The version as the vendor writes it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::V8_5 => "8.5.0",
-            Self::V9_0 => "9.0.0",
-            Self::V9_1 => "9.1.0",
-            Self::V9_2 => "9.2.0",
-        }
-    }
-
-    /// Whether a copy of nothing succeeds before any other check.
-    pub fn accepts_nothing(self) -> bool {
-        self >= Self::V9_1
-    }
-}
 
 impl Default for Cann {
     fn default() -> Self {

@@ -6,6 +6,7 @@ use super::model::{CodeRow, Example, FailureRow, RuleRow, RuleSite};
 use super::summing::{SITES, file_name, rank};
 use aclshim_collect::survey::{Found, Process};
 use aclshim_facts::code;
+use aclshim_facts::message::reference;
 use aclshim_facts::rule::{Rule, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +26,7 @@ fn split<'a>(message: &'a str, rule: &Rule) -> (&'a str, &'a str) {
     let begin = message[..at].char_indices().next_back().map_or(0, |(begin, _)| begin);
     let values = message[..begin].trim_end().trim_end_matches('.');
     let behind = &message[at + tail.len()..fix];
-    let source = rule.sources.first().map_or(String::new(), |source| format!(" [{source}]"));
-    let outcome = behind.strip_prefix(source.as_str()).unwrap_or(behind).trim_start_matches('.').trim();
+    let outcome = behind.strip_prefix(reference(rule).as_str()).unwrap_or(behind).trim_start_matches('.').trim();
     (values, outcome)
 }
 
@@ -190,12 +190,12 @@ mod tests {
                 let (arrays, world) = (Arrays::default(), World::UNKNOWN);
                 let subject = Subject { function, call: function.call(&[7; 10]), arrays, world };
                 let finding = Finding { argument: 0, index: None, severity, code: 107_000, fail_index: None };
-                let text = message(rule, &subject, &finding);
+                let text = message(rule, &subject, &finding, None);
                 let (values, outcome) = split(&text, rule);
                 let row = function.row();
                 assert!(values.starts_with(&format!("{severity} {}: {}(", rule.id, row.name)), "{values}\n{text}");
-                assert!(values.ends_with(&format!("): {}", row.arguments[0].name)), "{values}\n{text}");
-                assert!(outcome.starts_with("The vendor ") && outcome.ends_with('.'), "{outcome}\n{text}");
+                assert!(values.ends_with(&format!("); wrong argument: {}", row.arguments[0].name)), "{values}\n{text}");
+                assert!(outcome.starts_with(char::is_uppercase) && outcome.ends_with('.'), "{outcome}\n{text}");
                 assert!(!outcome.contains("Fix:"), "{outcome}");
             }
         }

@@ -8,7 +8,7 @@ use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::{self, *};
 use crate::product::Version;
 use crate::rule::Source::{Doc, Driver, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 
 /// NULL-POINTER
 pub static NULL_POINTER: Rule = Rule {
@@ -105,8 +105,9 @@ pub static ZERO_SIZE: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "before CANN 9.1; aclrtSetMemcpyDesc in every release"),
-        (Severity::Portability, "since 9.1, or where the release is not known"),
+        Grade::error("before CANN 9.1; aclrtSetMemcpyDesc in every release"),
+        Grade::accepted(Severity::Portability, "since 9.1, or where the release is not known")
+            .comes_to(Outcome::Said("CANN 9.1 and later accept it, earlier releases do not")),
     ],
     codes: &[
         (
@@ -196,7 +197,7 @@ pub static DEST_MAX: Rule = Rule {
         (ACL_ERROR_RT_PARAM_INVALID, "linear copies, aclrtMemcpyAsyncWithOffset, aclrtMemset and aclrtMemsetAsync"),
         (ACL_ERROR_INVALID_PARAM, "copies from a symbol, aclrtMemsetD32 and aclrtMemsetD32Async"),
     ],
-    statement: "the room at the destination must not be less than what is copied or set there, nor 0",
+    statement: "destMax (dstMax, maxCount, memSize) must be greater than 0 and at least the number of bytes copied or set",
     sources: &[
         Doc("aclrtMemcpyAsync, destMax: the most memory at the destination, in bytes"),
         Runtime("api_error.cc:2135, :2138 (linear), :2184 (on a stream), :2190 (offset), :3134 (aclrtMemsetAsync)"),
@@ -241,7 +242,8 @@ pub static SAME_ADDRESS: Rule = Rule {
     functions: LINEAR,
     scope: Scope::ALL,
     severity: Severity::Perf,
-    grades: &[],
+    grades: &[Grade::accepted(Severity::Perf, "always")
+        .comes_to(Outcome::Said("it copies nothing; on a stream and inside the host it is refused all the same"))],
     codes: &[],
     statement: "a copy onto itself is accepted and copies nothing",
     sources: &[

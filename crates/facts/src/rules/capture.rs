@@ -17,14 +17,7 @@ use crate::world::{Place, Stream};
 pub static CAPTURE_SYNC: Rule = Rule {
     number: 19,
     id: "CAPTURE-SYNC",
-    functions: &[
-        aclrtMemcpy,
-        aclrtMemcpy2d,
-        aclrtMemcpyFromSymbol,
-        aclrtMemcpyToSymbol,
-        aclrtSetMemcpyDesc,
-        aclrtMemset,
-    ],
+    functions: &[aclrtMemcpy, aclrtMemcpy2d, aclrtMemcpyFromSymbol, aclrtMemcpyToSymbol, aclrtMemset],
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[],
@@ -32,7 +25,9 @@ pub static CAPTURE_SYNC: Rule = Rule {
     statement: "a synchronous copy is not permitted while a capture is under way that is not relaxed",
     sources: &[
         Runtime("api_impl.cc:2750-2757, context_aclgraph.cc:230-262"),
-        Runtime("api_impl.cc:8760: the synchronous batch copies do not ask"),
+        Runtime(
+            "api_impl.cc:8760: the synchronous batch copies do not ask; nor does aclrtSetMemcpyDesc (:3131, context.cc:2962), which hands its descriptor to the driver itself",
+        ),
     ],
     fix: "use the asynchronous function on the captured stream, or capture in relaxed mode, or set this thread's mode with aclmdlRICaptureThreadExchangeMode",
     check: capture_sync,
@@ -40,6 +35,8 @@ pub static CAPTURE_SYNC: Rule = Rule {
         Case::bad(aclrtMemcpy, "while a graph is made", &[DEVICE, 64, PINNED, 64, 1]).within(CAPTURING),
         Case::bad(aclrtMemcpyFromSymbol, "while a graph is made", &[PINNED, 64, SYMBOL, 64, 0, 2]).within(CAPTURING),
         Case::good(aclrtMemcpyAsync, "on a stream", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURING),
+        Case::good(aclrtSetMemcpyDesc, "a descriptor", &[DEVICE, 6, DEVICE + 64, DEVICE + 128, 64, 0])
+            .within(CAPTURING),
     ],
     implies: &[],
 };
@@ -113,9 +110,10 @@ pub static CAPTURE_BLOCKS: Rule = Rule {
         (ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, "every function but the batches"),
         (ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "the batches, except on Ascend 950; failIndex is SIZE_MAX"),
     ],
-    statement: "a copy of pageable memory is done at once, which a capture under way elsewhere forbids",
+    statement: "an asynchronous copy of malloc memory runs synchronously, and synchronous copies are forbidden while a \
+                non-relaxed stream capture is active",
     sources: &[Runtime("api_error.cc:2265; context_aclgraph.cc:230-262")],
-    fix: "use pinned memory, or let the capture be relaxed",
+    fix: "use pinned memory, or capture in relaxed mode",
     check: capture_blocks,
     cases: cases![
         Case::bad(

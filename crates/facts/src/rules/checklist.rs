@@ -17,7 +17,8 @@ use super::memory::{
 };
 use super::offset::{OFFSET_LIMIT, OFFSET_ROOM, SIZE_LIMIT};
 use super::pitch::{
-    PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_refused,
+    PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_known,
+    pitch_kind_refused,
 };
 use super::range::{MEMORY_ROOM, OVERLAP, RANGE_OVERFLOW, desc_room, dst_room, host_room, src_room};
 use super::stream::{
@@ -185,6 +186,7 @@ static PITCHED: Checklist = Checklist {
         Check(&PITCH_WIDTH),
         Check(&KIND_RANGE),
         Check(&KIND_FUNCTION),
+        Part(&PITCH_KIND, pitch_kind_known),
         Check(&PITCH_LIMIT),
         Part(&PITCH_KIND, pitch_kind_refused),
         CONTEXT,
@@ -210,6 +212,7 @@ static PITCHED_ASYNC: Checklist = Checklist {
         Check(&PITCH_WIDTH),
         Check(&KIND_RANGE),
         Check(&KIND_FUNCTION),
+        Part(&PITCH_KIND, pitch_kind_known),
         Check(&STREAM_INVALID),
         Part(&CONTEXT_MISSING, default_stream_missing),
         Check(&PITCH_LIMIT),
@@ -221,7 +224,6 @@ static PITCHED_ASYNC: Checklist = Checklist {
         Check(&CAPTURE_PAGEABLE),
         Check(&STREAM_FOREIGN),
         Check(&CAPTURE_BLOCKS),
-        Check(&PITCH_PRODUCT),
         Check(&PITCH_ROOT_COMPLEX),
         DST_THERE,
         DST_ROOM,
@@ -229,7 +231,7 @@ static PITCHED_ASYNC: Checklist = Checklist {
         SRC_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&PITCH_KIND, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
+    advice: &[&PITCH_KIND, &PITCH_PRODUCT, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: &[&ZERO_SIZE],
 };
 
@@ -264,9 +266,9 @@ const BATCH_ASYNC_STEPS: &[Step] = &[
     Items,
 ];
 
-const BATCH_ADVICE: &[&Rule] = &[&BATCH_UNORDERED];
+const BATCH_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &MEMORY_ROOM, &RANGE_OVERFLOW];
 
-const BATCH_ASYNC_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &ASYNC_PAGEABLE];
+const BATCH_ASYNC_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW];
 
 static BATCH: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[] };
 static BATCH_V2: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[&UNSUPPORTED_RELEASE] };
@@ -320,7 +322,6 @@ static SET_DESC: Checklist = Checklist {
         Check(&DESC_PLACE),
         Check(&DESC_SIDES),
         CONTEXT,
-        Check(&CAPTURE_SYNC),
         DESC_ROOM,
     ],
     advice: &[&SIZE_TRUNCATED, &OVERLAP, &RANGE_OVERFLOW],
@@ -365,7 +366,7 @@ static FROM_SYMBOL: Checklist = Checklist {
         DST_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&RANGE_OVERFLOW],
+    advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 
@@ -390,7 +391,7 @@ static FROM_SYMBOL_ASYNC: Checklist = Checklist {
         DST_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
+    advice: &[&ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 
@@ -410,7 +411,7 @@ static TO_SYMBOL: Checklist = Checklist {
         SRC_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&RANGE_OVERFLOW],
+    advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 
@@ -434,7 +435,7 @@ static TO_SYMBOL_ASYNC: Checklist = Checklist {
         SRC_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&ASYNC_PAGEABLE, &RANGE_OVERFLOW],
+    advice: &[&ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
     always: SYMBOL_ALWAYS,
 };
 

@@ -8,7 +8,7 @@ use crate::case::{ARRAY, Case, DEVICE, OTHER, PAGEABLE, PINNED, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Header, Observed, Runtime};
-use crate::rule::{Finding, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Finding, Grade, Rule, Scope, Severity, Subject, Verdict};
 
 /// `ACL_MEM_LOCATION_TYPE_HOST`
 pub const HOST: i32 = 0;
@@ -33,7 +33,7 @@ pub static BATCH_ZERO_SIZE: Rule = Rule {
         ACL_ERROR_RT_PARAM_INVALID,
         "always; failIndex names the item in the asynchronous functions and is SIZE_MAX in the others",
     )],
-    statement: "no item may be of size 0; only a batch of nothing but such items is accepted, since CANN 9.1",
+    statement: "sizes[i] must not be 0; exception since CANN 9.1: if all sizes are 0 the call succeeds and copies nothing",
     sources: &[
         Runtime("api_impl.cc:8881: on a stream the item is refused by the runtime"),
         Driver("devmm_svm.c:4736: halMemcpyBatch refuses the batch, and failIndex stays SIZE_MAX"),
@@ -190,12 +190,13 @@ pub static BATCH_UNREGISTERED: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex names the item")],
-    statement: "an attribute must name host memory ACL_MEM_LOCATION_TYPE_HOST, also memory from malloc: ACL_MEM_LOCATION_TYPE_UNREGISTERED never fits",
+    statement: "describe every host pointer, also from malloc, as ACL_MEM_LOCATION_TYPE_HOST; \
+                ACL_MEM_LOCATION_TYPE_UNREGISTERED is always refused, although the vendor's page suggests it",
     sources: &[
+        Observed("UNREGISTERED in an attribute is 107000"),
         Doc("the page of aclrtMemLocationType calls malloc memory ACL_MEM_LOCATION_TYPE_UNREGISTERED"),
         Header("acl_rt.h:315 calls ACL_MEM_LOCATION_TYPE_HOST reserved, while documents and runtime use it"),
         Runtime("api_impl.cc:8791-8829: the memory is counted as HOST, the attribute is not"),
-        Observed("UNREGISTERED in an attribute is 107000"),
     ],
     fix: "pass ACL_MEM_LOCATION_TYPE_HOST for every host pointer",
     check: batch_unregistered,
@@ -223,11 +224,12 @@ pub static BATCH_DIRECTION: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "an item from host to host, or from device to device"),
-        (
+        Grade::error("an item from host to host, or from device to device"),
+        Grade::accepted(
             Severity::Violation,
             "some items go to the device and others to the host: documented as one direction, and accepted",
-        ),
+        )
+        .documented_as(ACL_ERROR_RT_PARAM_INVALID),
     ],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "an item from host to host, or from device to device; failIndex names it")],
     statement: "a batch copies from host to device, or from device to host, and all of its items the same way",

@@ -11,7 +11,7 @@ use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, 
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::{self, *};
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome as Comes, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::{Form, Place};
 
 const WITH_KIND: &[Function] = &[
@@ -77,11 +77,11 @@ pub static KIND_FUNCTION: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[
-        (ACL_ERROR_INVALID_PARAM, "linear copies, rows, device variables"),
+        (ACL_ERROR_INVALID_PARAM, "linear copies, 2D copies, symbol copies"),
         (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsyncWithOffset"),
         (ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the descriptor functions"),
     ],
-    statement: "the function must take this kind: linear copies 0 to 5; rows 1 to 4; from a symbol 2 and 4; to a symbol \
+    statement: "the function must take this kind: linear copies 0 to 5; 2D copies 1 to 4; from a symbol 2 and 4; to a symbol \
                 1 and 4; offsets and descriptors only 6, ACL_MEMCPY_INNER_DEVICE_TO_DEVICE",
     sources: &[
         Doc(
@@ -130,15 +130,15 @@ pub static KIND_PLACE: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "one side is pageable memory and the kind does not fit"),
-        (
+        Grade::error("one side is pageable memory and the kind does not fit"),
+        Grade::accepted(
             Severity::Portability,
             "the runtime knows both sides and replaces the kind: a driver that cannot tell pageable memory takes it at its word",
         ),
     ],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "one side is pageable memory and the kind does not fit")],
-    statement: "kind must fit where the memory is: the runtime replaces it silently where it knows both sides, and \
-                refuses it where one side is pageable memory and the kind speaks of another direction",
+    statement: "kind must match where src and dst are; between device and pinned memory a wrong kind is silently corrected; if \
+                one side is malloc memory it is refused (107000)",
     sources: &[
         Doc("aclrtMemcpyAsync, kind: names the direction of the copy"),
         Runtime(
@@ -227,8 +227,13 @@ pub static ASYNC_HOST_TO_HOST: Rule = Rule {
     scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "both sides are host memory as far as the runtime can tell"),
-        (Severity::Violation, "kind says host to host, and the runtime replaces it, or the places are not known"),
+        Grade::error("both sides are host memory as far as the runtime can tell"),
+        Grade::accepted(
+            Severity::Violation,
+            "kind says host to host, and the runtime replaces it, or the places are not known",
+        )
+        .comes_to(Comes::Perhaps(ACL_ERROR_RT_FEATURE_NOT_SUPPORT))
+        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
     ],
     codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "after the kind was corrected by the places")],
     statement: "an asynchronous copy inside the host is not supported on Ascend EP: kind ACL_MEMCPY_HOST_TO_HOST returns ACL_ERROR_RT_FEATURE_NOT_SUPPORT",
@@ -264,9 +269,9 @@ pub static ASYNC_HOST_TO_HOST: Rule = Rule {
 
 fn async_host_to_host(s: &Subject) -> Verdict {
     match host_to_host_refused(s) {
-        Verdict::Holds | Verdict::Unknown if s.world.form == Some(Form::EndPoint) => {
-            // The documents forbid the word, whatever the runtime makes of it.
-            Verdict::broken_if(s.kind() == Some(HOST_TO_HOST), s.finding(Role::Kind, Severity::Violation))
+        // The documents forbid the word, whatever the runtime makes of it.
+        Verdict::Holds | Verdict::Unknown if s.world.form == Some(Form::EndPoint) && s.kind() == Some(HOST_TO_HOST) => {
+            Verdict::Broken(s.finding(Role::Kind, Severity::Violation))
         }
         verdict => verdict,
     }

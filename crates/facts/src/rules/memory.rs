@@ -10,7 +10,7 @@ use crate::code::{ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_INVALID_HANDLE};
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Driver, Header, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Place;
 
 /// ALIGN-64
@@ -21,11 +21,14 @@ pub static ALIGN_64: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Violation,
     grades: &[
-        (
+        Grade::accepted(
             Severity::Violation,
             "CANN 8.x, every copy; later, copies with both sides in device memory, by the places where they are known, else by the kind",
         ),
-        (Severity::Portability, "every other copy of later releases, and of a release that is not known"),
+        Grade::accepted(
+            Severity::Portability,
+            "every other copy of later releases, and of a release that is not known",
+        ),
     ],
     codes: &[],
     statement: "source and destination must be aligned to 64 bytes",

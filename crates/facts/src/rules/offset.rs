@@ -55,7 +55,7 @@ pub static OFFSET_LIMIT: Rule = Rule {
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "srcDataOffset and dstDataOffset must fit into 48 bits",
     sources: &[Runtime("api_error.cc:2585; no document names the limit")],
-    fix: "move the address in the cell instead",
+    fix: "store an already advanced address in the device-side pointer, and pass a smaller offset",
     check: offset_limit,
     cases: cases![
         Case::bad(aclrtMemcpyAsyncWithOffset, "49 bits", &[LARGE, 64, 0, LARGE + 8, 64, 1 << 48, 6, STREAM]),
@@ -82,7 +82,7 @@ pub static OFFSET_ROOM: Rule = Rule {
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "dstDataOffset plus count must not exceed destMax",
     sources: &[Doc("aclrtMemcpyAsyncWithOffset, destMax"), Runtime("api_error.cc:2585")],
-    fix: "pass the size of the whole destination as destMax, counted from the address in the cell",
+    fix: "pass the size of the whole destination as destMax, counted from the address in the device-side pointer",
     check: offset_room,
     cases: cases![
         Case::bad(aclrtMemcpyAsyncWithOffset, "beyond the end", &[LARGE, 64, 1, LARGE + 8, 64, 0, 6, STREAM]),

@@ -1,6 +1,6 @@
 //! Rules of rows at a distance.
 
-use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Outcome};
+use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Outcome as Comes};
 use super::group::PITCHED;
 use super::role::Role;
 use crate::call;
@@ -9,7 +9,7 @@ use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Form;
 
 /// The widest row.
@@ -97,18 +97,21 @@ pub static PITCH_KIND: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "aclrtMemcpy2d inside the device"),
-        (
-            Severity::Violation,
-            "ACL_MEMCPY_DEFAULT, and on CANN 8.x aclrtMemcpy2dAsync inside the device: not on the page, and accepted",
-        ),
+        Grade::error("aclrtMemcpy2d inside the device, and on CANN 8.x aclrtMemcpy2dAsync too"),
+        Grade::accepted(Severity::Violation, "ACL_MEMCPY_DEFAULT: not on the page, and accepted")
+            .documented_as(ACL_ERROR_INVALID_PARAM),
     ],
-    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtMemcpy2d with ACL_MEMCPY_DEVICE_TO_DEVICE")],
-    statement: "rows are copied from host to device and back only; inside a device by aclrtMemcpy2dAsync of later releases",
+    codes: &[
+        (ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtMemcpy2d with ACL_MEMCPY_DEVICE_TO_DEVICE, since CANN 9.0"),
+        (ACL_ERROR_INVALID_PARAM, "both functions with ACL_MEMCPY_DEVICE_TO_DEVICE, before CANN 9.0"),
+    ],
+    statement: "2D copies take HOST_TO_DEVICE and DEVICE_TO_HOST; DEVICE_TO_DEVICE only in aclrtMemcpy2dAsync since CANN 9.0, \
+                on Ascend 950, Atlas A3 and Atlas A2; DEFAULT works but is not documented",
     sources: &[
         Doc("CANN 8.x, aclrtMemcpy2dAsync, Restrictions: only HOST_TO_DEVICE and DEVICE_TO_HOST"),
         Doc("present pages: aclrtMemcpy2d the same two; aclrtMemcpy2dAsync also DEVICE_TO_DEVICE on 950, A3 and A2"),
         Runtime("api_error.cc:3022: aclrtMemcpy2d inside the device is 207000; ACL_MEMCPY_DEFAULT is taken"),
+        Runtime("f2281586c, in 9.0.0 and not in 8.5.0: before it the outer layer of both functions knows no such kind"),
     ],
     fix: "name the direction; inside a device copy row by row, or by aclrtMemcpy2dAsync",
     check: pitch_kind,
@@ -119,23 +122,33 @@ pub static PITCH_KIND: Rule = Rule {
             "by the addresses: accepted, not documented",
             &[DEVICE, 64, PINNED, 64, 64, 2, 4, STREAM],
         ),
+        Case::bad(
+            aclrtMemcpy2dAsync,
+            "inside the device, before it could",
+            &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM],
+        )
+        .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..Scene::PLAIN }),
         Case::good(aclrtMemcpy2dAsync, "inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM]),
     ],
     implies: &[("PITCH-PLACE", "both sides are then on the device, which aclrtMemcpy2d does not take either")],
 };
 
 fn pitch_kind(s: &Subject) -> Verdict {
-    match pitch_kind_refused(s) {
-        Verdict::Holds => {
-            let is_old = s.world.cann.is_some_and(|release| release < Version::V9_0);
-            let is_off_the_page = match s.kind() {
-                Some(DEFAULT) => true,
-                Some(DEVICE_TO_DEVICE) => is_old,
-                _ => false,
-            };
-            Verdict::broken_if(is_off_the_page, s.finding(Role::Kind, Severity::Violation))
+    match (pitch_kind_known(s), pitch_kind_refused(s)) {
+        (Verdict::Holds, Verdict::Holds) => {
+            Verdict::broken_if(s.kind() == Some(DEFAULT), s.finding(Role::Kind, Severity::Violation))
         }
-        verdict => verdict,
+        (broken @ Verdict::Broken(_), _) | (_, broken @ Verdict::Broken(_)) => broken,
+        _ => Verdict::Unknown,
+    }
+}
+
+/// Whether the outer layer knows the kind: inside a device since CANN 9.0.
+pub fn pitch_kind_known(s: &Subject) -> Verdict {
+    match s.world.cann {
+        _ if s.kind() != Some(DEVICE_TO_DEVICE) => Verdict::Holds,
+        Some(release) => Verdict::broken_if(release < Version::V9_0, s.refusal(Role::Kind, ACL_ERROR_INVALID_PARAM)),
+        None => Verdict::Unknown,
     }
 }
 
@@ -154,7 +167,8 @@ pub static PITCH_PLACE: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
-    statement: "the places must come to a direction that the function has: between host and device, and inside a device for aclrtMemcpy2dAsync",
+    statement: "a 2D copy must be host-to-device or device-to-host (aclrtMemcpy2dAsync also device-to-device), judged by where \
+                the pointers really are; host-to-host is refused",
     sources: &[
         Runtime(
             "api_error.cc:3036 (aclrtMemcpy2d), :3072 (aclrtMemcpy2dAsync): tested after the kind was corrected by the places",
@@ -175,9 +189,9 @@ fn pitch_place(s: &Subject) -> Verdict {
     match s.outcome() {
         // A kind that rows do not have is KIND-FUNCTION's.
         _ if !s.kind().is_some_and(|kind| (HOST_TO_DEVICE..=DEFAULT).contains(&kind)) => Verdict::Holds,
-        Outcome::Unknown => Verdict::Unknown,
-        Outcome::Misfit => Verdict::Holds,
-        Outcome::Settled { kind, .. } => {
+        Comes::Unknown => Verdict::Unknown,
+        Comes::Misfit => Verdict::Holds,
+        Comes::Settled { kind, .. } => {
             let is_taken = match kind {
                 HOST_TO_DEVICE | DEVICE_TO_HOST => true,
                 DEVICE_TO_DEVICE => s.function == aclrtMemcpy2dAsync,
@@ -194,11 +208,18 @@ pub static PITCH_PRODUCT: Rule = Rule {
     id: "PITCH-PRODUCT",
     functions: &[aclrtMemcpy2dAsync],
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
-    severity: Severity::Error,
-    grades: &[],
-    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always")],
-    statement: "rows inside the device are copied on Ascend 950, Atlas A3 and Atlas A2 only",
-    sources: &[Doc("aclrtMemcpy2dAsync, kind: DEVICE_TO_DEVICE on 950, A3 and A2"), Runtime("f2281586c")],
+    severity: Severity::Violation,
+    grades: &[Grade::accepted(Severity::Violation, "always")
+        .comes_to(Outcome::Said("nothing checks it: what the copy engine makes of it is not known"))
+        .documented_as(ACL_ERROR_INVALID_PARAM)],
+    codes: &[],
+    statement: "a 2D copy inside the device is for Ascend 950, Atlas A3 and Atlas A2 only",
+    sources: &[
+        Doc("aclrtMemcpy2dAsync, kind: DEVICE_TO_DEVICE on 950, A3 and A2"),
+        Runtime(
+            "api_error.cc:3058, api_impl.cc:6790, memory_memcpy_async_task.cc:458 (MemcpyAsyncTaskInitV2): no check of the product, each row is handed to the copy engine",
+        ),
+    ],
     fix: "copy row by row with aclrtMemcpyAsync",
     check: pitch_product,
     cases: cases![
@@ -214,13 +235,17 @@ pub static PITCH_PRODUCT: Rule = Rule {
 };
 
 fn pitch_product(s: &Subject) -> Verdict {
-    match (s.outcome(), s.world.product) {
-        (Outcome::Settled { kind: DEVICE_TO_DEVICE, .. }, Some(product)) => {
-            let finding = s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
-            Verdict::broken_if(!product.has_rows_on_device, finding)
-        }
-        (Outcome::Settled { kind: DEVICE_TO_DEVICE, .. }, None) | (Outcome::Unknown, _) => Verdict::Unknown,
-        _ => Verdict::Holds,
+    let is_inside = match s.outcome() {
+        Comes::Settled { kind, .. } => kind == DEVICE_TO_DEVICE,
+        // The documents go by the word, wherever the memory is.
+        Comes::Unknown if s.kind() == Some(DEVICE_TO_DEVICE) => true,
+        Comes::Unknown => return Verdict::Unknown,
+        Comes::Misfit => false,
+    };
+    match s.world.product {
+        _ if !is_inside => Verdict::Holds,
+        Some(product) => Verdict::broken_if(!product.has_rows_on_device, s.finding(Role::Kind, Severity::Violation)),
+        None => Verdict::Unknown,
     }
 }
 
@@ -231,17 +256,31 @@ pub static PITCH_ROOT_COMPLEX: Rule = Rule {
     functions: PITCHED,
     scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
     severity: Severity::Error,
-    grades: &[],
-    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always: the driver on the board has no halMemcpy2D")],
-    statement: "rows are not copied in the Ascend RC form, nor where the device's control CPU is open",
+    grades: &[
+        Grade::error("between host and device: the driver on the board has no halMemcpy2D"),
+        Grade::accepted(
+            Severity::Violation,
+            "aclrtMemcpy2dAsync inside the device: documented, and nothing asks the driver for a 2D copy",
+        )
+        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
+    ],
+    codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "between host and device: the driver on the board has no halMemcpy2D")],
+    statement: "there are no 2D copies in the Ascend RC form, nor where the device's control CPU is open",
     sources: &[
         Doc("aclrtMemcpy2dAsync, Restrictions: not supported in the Ascend RC form"),
-        Runtime("api_impl.cc: a driver without halMemcpy2D is 207000"),
+        Runtime("npu_driver_mem.cc:2341: a driver without halMemcpy2D is 207000"),
+        Runtime("memory_memcpy_async_task.cc:485: rows inside the device go to the copy engine without halMemcpy2D"),
     ],
     fix: "copy row by row with aclrtMemcpy",
     check: pitch_root_complex,
     cases: cases![
         Case::bad(aclrtMemcpy2d, "on the board", &[DEVICE, 64, PINNED, 64, 64, 2, 1]).within(ON_BOARD),
+        Case::bad(
+            aclrtMemcpy2dAsync,
+            "inside the device: documented, and not checked",
+            &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM],
+        )
+        .within(Scene { soc: Some("Ascend910B1"), ..ON_BOARD }),
         Case::good(aclrtMemcpy, "row by row", &[DEVICE, 64, PINNED, 64, 1]).within(ON_BOARD),
     ],
     implies: &[],
@@ -251,6 +290,9 @@ const ON_BOARD: Scene = Scene { soc: Some("Ascend310B1"), form: Some(Form::RootC
 
 fn pitch_root_complex(s: &Subject) -> Verdict {
     match s.world.form {
+        Some(Form::RootComplex) if s.function == aclrtMemcpy2dAsync && s.kind() == Some(DEVICE_TO_DEVICE) => {
+            Verdict::Broken(s.finding(Role::Kind, Severity::Violation))
+        }
         Some(Form::RootComplex) => Verdict::Broken(s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)),
         Some(Form::EndPoint) => Verdict::Holds,
         None => Verdict::Unknown,

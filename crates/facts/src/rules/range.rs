@@ -1,13 +1,14 @@
 //! Rules of how far a copy reaches.
 
+use super::batch::{THREE, THREE_NOW, entries};
 use super::role::Role;
 use super::side::Side;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, cases};
+use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::{self, *};
 use crate::rule::Source::{Driver, Ours, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Finding, Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Place;
 
 /// OVERLAP
@@ -52,6 +53,10 @@ pub static RANGE_OVERFLOW: Rule = Rule {
         aclrtMemcpyAsyncWithCondition,
         aclrtMemcpy2d,
         aclrtMemcpy2dAsync,
+        aclrtMemcpyBatch,
+        aclrtMemcpyBatchV2,
+        aclrtMemcpyBatchAsync,
+        aclrtMemcpyBatchAsyncV2,
         aclrtMemcpyFromSymbol,
         aclrtMemcpyFromSymbolAsync,
         aclrtMemcpyToSymbol,
@@ -71,11 +76,17 @@ pub static RANGE_OVERFLOW: Rule = Rule {
         Ours("an address plus a size, rows times a pitch, or N * 4 that wrap describe no memory"),
         Runtime("memory.cpp, aclrtMemsetD32: N * 4 is not looked at for overflow, and may pass for a small number"),
     ],
-    fix: "look for a size that went below 0, or that counts something else than bytes",
+    fix: "look for an underflowed (negative) size_t, or for a size that counts something else than bytes",
     check: range_overflow,
     cases: cases![
-        Case::bad(aclrtMemcpy, "a size that went below 0", &[PAGEABLE, u64::MAX, PINNED, u64::MAX - 63, 0]),
+        Case::bad(aclrtMemcpy, "an underflowed size_t", &[PAGEABLE, u64::MAX, PINNED, u64::MAX - 63, 0]),
         Case::bad(aclrtMemsetD32, "words that wrap", &[DEVICE, 64, 0, (1 << 62) + 1]),
+        Case::bad(aclrtMemsetD32, "words that end nowhere", &[PINNED, u64::MAX - 3, 0, (1 << 62) - 1]),
+        Case::bad(aclrtMemcpyBatch, "item 2 ends nowhere", THREE_NOW).within(Scene {
+            dst_maxs: &[64, 64, usize::MAX],
+            sizes: &[64, 64, usize::MAX],
+            ..THREE
+        }),
         Case::good(aclrtMemcpy, "a large size", &[PAGEABLE, 1 << 40, LARGE, 1 << 40, 2]),
     ],
     implies: &[
@@ -84,9 +95,29 @@ pub static RANGE_OVERFLOW: Rule = Rule {
     ],
 };
 
+/// The first item of a batch of which a side, by its address and its size, `is_wrong`, as far as the items were read.
+fn item_where(s: &Subject, is_wrong: impl Fn(usize, usize) -> bool) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    let (sizes, _) = entries(s.arrays.sizes, batch.items);
+    let first = |array: Option<&[*mut core::ffi::c_void]>| {
+        let (pointers, _) = entries(array, batch.items);
+        pointers.iter().zip(sizes).position(|(pointer, size)| is_wrong(pointer.addr(), *size))
+    };
+    let (role, index) = match (first(s.arrays.dsts), first(s.arrays.srcs)) {
+        (Some(dst), src) if src.is_none_or(|src| dst <= src) => (Role::Dst, dst),
+        (_, Some(src)) => (Role::Src, src),
+        _ => return Verdict::Holds,
+    };
+    Verdict::Broken(Finding { index: Some(index), ..s.finding(role, Severity::Violation) })
+}
+
 fn range_overflow(s: &Subject) -> Verdict {
-    if let Form::FillWords { words, .. } = s.call.form {
-        return Verdict::broken_if(words.checked_mul(4).is_none(), s.finding(Role::Count, Severity::Violation));
+    if matches!(s.call.form, Form::FillWords { words, .. } if words.checked_mul(4).is_none()) {
+        return Verdict::Broken(s.finding(Role::Count, Severity::Violation));
+    }
+    if s.batch().is_some() {
+        let wraps = |address: usize, size: usize| address != 0 && address.checked_add(size).is_none();
+        return item_where(s, wraps);
     }
     let wraps = |side: &Side| side.size.is_none_or(|size| side.address.checked_add(size).is_none());
     let wraps = |side: Option<Side>| side.filter(|side| side.address != 0 && wraps(side));
@@ -125,14 +156,23 @@ pub static MEMORY_ROOM: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "device memory that is too short"),
-        (Severity::Violation, "pinned or managed memory that is too short: what lies behind is read or written"),
+        Grade::error("device memory that is too short, in a copy that is done at once"),
+        Grade::accepted(
+            Severity::Violation,
+            "pinned or managed memory that is too short; on a stream device memory too",
+        )
+        .comes_to(Outcome::Said(
+            "nobody is known to check it when the call is made: what lies behind is read or written, or the copy fails later",
+        )),
     ],
-    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "device memory; failIndex of a batch stays SIZE_MAX")],
+    codes: &[(ACL_ERROR_RT_PARAM_INVALID, "device memory, done at once; failIndex of a batch stays SIZE_MAX")],
     statement: "what is copied or set must lie inside the allocations",
-    sources: &[Driver(
-        "devmm_svm.c:848 and drvMemConvertAddr: a range that runs out of its device memory is DRV_ERROR_INVALID_VALUE",
-    )],
+    sources: &[
+        Driver("drvMemcpy: a range that runs out of its device memory is DRV_ERROR_INVALID_VALUE"),
+        Runtime(
+            "memory_memcpy_async_task.cc:526 (MemcpyAsyncTaskInitV3): on a stream a copy inside the device is handed to the copy engine as it is, and so is any copy of most chips; what the driver makes of it then is not public",
+        ),
+    ],
     fix: "allocate more, or copy less; aclrtMemGetAddressRange tells where an allocation ends",
     check: memory_room,
     cases: cases![
@@ -143,23 +183,64 @@ pub static MEMORY_ROOM: Rule = Rule {
             &[PINNED, 128, DEVICE + (1 << 20) - 64, 128, 2, STREAM],
         ),
         Case::bad(aclrtMemset, "beyond the end", &[DEVICE + (1 << 20) - 64, 128, 0, 128]),
+        Case::bad(aclrtMemcpyBatch, "beyond the end of the pinned source of item 1", THREE_NOW)
+            .within(Scene { srcs: &[PINNED, PINNED + (1 << 20) - 32, PINNED + 128], ..THREE }),
+        Case::bad(
+            aclrtMemcpyFromSymbol,
+            "beyond the end of a pinned destination",
+            &[PINNED + (1 << 20) - 32, 64, SYMBOL, 64, 0, 2],
+        ),
         Case::good(aclrtMemcpy, "to the last byte", &[DEVICE + (1 << 20) - 64, 64, PINNED, 64, 1]),
     ],
     implies: &[],
 };
 
+/// Whether the driver looks at lengths when the call is made; `None` where that is not known.
+fn is_looked_at(s: &Subject) -> Option<bool> {
+    match s.call.stream {
+        None => Some(true),
+        // What is done at once is done as if there were no stream.
+        Some(_) => s.is_pageable().filter(|is_pageable| *is_pageable),
+    }
+}
+
 fn memory_room(s: &Subject) -> Verdict {
+    if s.batch().is_some() {
+        return batch_room(s);
+    }
     let is_short = |side: &Side| side.region.room.is_some_and(|room| side.size.is_none_or(|size| size > room));
-    let sides = [s.desc(), s.dst(), s.src()];
-    // The descriptor functions move only the descriptor.
-    let sides = if s.function == aclrtSetMemcpyDesc { &sides[..1] } else { &sides[..] };
+    // Where malloc memory ends is nobody's business here.
+    let is_untold = |side: &Side| match side.region.place {
+        Place::Unknown => true,
+        Place::Device(_) | Place::Pinned | Place::Managed => side.region.room.is_none(),
+        Place::Pageable | Place::Unallocated => false,
+    };
+    let sides = match s.call.form {
+        // The descriptor functions move only the descriptor; how long a variable is, is SYMBOL-RANGE's.
+        Form::SetDesc { .. } => [s.desc(), None],
+        Form::FromSymbol { .. } => [s.dst(), None],
+        Form::ToSymbol { .. } => [s.src(), None],
+        _ => [s.dst(), s.src()],
+    };
     match sides.iter().flatten().find(|side| is_short(side)) {
-        Some(side) if matches!(side.region.place, Place::Device(_)) => {
+        Some(side) if matches!(side.region.place, Place::Device(_)) && is_looked_at(s) == Some(true) => {
             Verdict::Broken(s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
         }
         Some(side) => Verdict::Broken(s.finding(side.role, Severity::Violation)),
+        None if sides.iter().flatten().any(is_untold) => Verdict::Unknown,
         None => Verdict::Holds,
     }
+}
+
+/// What nobody checks of the items of a batch: the walk over them finds what the driver refuses.
+fn batch_room(s: &Subject) -> Verdict {
+    if !s.world.memory.tells() {
+        return Verdict::Unknown;
+    }
+    let is_short = |address: usize, size: usize| {
+        address != 0 && s.world.memory.region(address).room.is_some_and(|room| size > room)
+    };
+    item_where(s, is_short)
 }
 
 /// Whether the driver refuses one side for its length.
@@ -167,8 +248,9 @@ fn is_long_enough(s: &Subject, side: Option<Side>) -> Verdict {
     let Some(side) = side else { return Verdict::Holds };
     let fits = |room| side.size.is_some_and(|size| size <= room);
     match (side.region.place, side.region.room) {
-        (Place::Device(_), Some(room)) => {
-            Verdict::broken_if(!fits(room), s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
+        (Place::Device(_), Some(room)) if fits(room) => Verdict::Holds,
+        (Place::Device(_), Some(_)) if is_looked_at(s) == Some(true) => {
+            Verdict::Broken(s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
         }
         // Nobody checks host memory.
         (Place::Pinned | Place::Managed | Place::Pageable, _) => Verdict::Holds,

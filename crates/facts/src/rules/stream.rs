@@ -182,7 +182,7 @@ pub static CONDITION_DRIVER: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always")],
-    statement: "the driver must be able to tell pageable memory",
+    statement: "the function needs a driver that recognises malloc (pageable) memory; older drivers return 207000",
     sources: &[Runtime("api_error.cc:2814-2818: without FEATURE_SVM_GET_USER_MALLOC_ATTR")],
     fix: "use aclrtMemcpyAsync, and memory from aclrtMallocHost",
     check: condition_driver,

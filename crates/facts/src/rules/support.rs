@@ -8,7 +8,7 @@ use crate::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use crate::functions::Function::{self, *};
 use crate::product::Version;
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 
 /// DEPRECATED
 pub static DEPRECATED: Rule = Rule {
@@ -97,15 +97,16 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
-        (Severity::Error, "batches, offsets and descriptors"),
-        (Severity::Violation, "device variables: the page does not list the product, and nothing checks it"),
+        Grade::error("batches, offsets and descriptors"),
+        Grade::accepted(Severity::Violation, "symbols: the page does not list the product, and nothing checks it")
+            .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
     ],
     codes: &[(
         ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
         "batches, offsets and descriptors; failIndex of a batch is left as it is",
     )],
     statement: "the product must have the function: batches Ascend 950, Atlas A3 and A2; offsets these and the Atlas \
-                training series; descriptors 950, A3, A2 and Atlas 200I/500 A2; device variables 950, A3, A2 and the \
+                training series; descriptors 950, A3, A2 and Atlas 200I/500 A2; symbols 950, A3, A2 and the \
                 Atlas inference series",
     sources: &[
         Doc("the table of products on each page; the seed page of aclrtMemcpyBatchAsync lists A3 and A2"),
@@ -114,7 +115,7 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
         ),
         Observed("failIndex is not written"),
     ],
-    fix: "keep a way with plain copies, and take 207000 as the sign to use it",
+    fix: "if the call returns 207000, fall back to aclrtMemcpy or aclrtMemcpyAsync per item",
     check: unsupported_product,
     cases: cases![
         Case::bad(aclrtMemcpyBatch, "a batch", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY])
@@ -168,8 +169,16 @@ pub static UNSUPPORTED_RELEASE: Rule = Rule {
     ],
     scope: Scope { before: Some(Version::V9_1), ..Scope::ALL },
     severity: Severity::Violation,
-    grades: &[],
-    codes: &[],
+    grades: &[Grade::accepted(Severity::Violation, "always")
+        .comes_to(Outcome::Said(
+            "a library of such a release does not have it: the program does not start or its lookup fails, and where only \
+             this shim has it a call returns 207000 (ACL_ERROR_RT_FEATURE_NOT_SUPPORT)",
+        ))
+        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT)],
+    codes: &[(
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+        "in the place of a library that does not have it; the vendor itself returns nothing",
+    )],
     statement: "the function came with CANN 9.1; a library before that does not have it",
     sources: &[Runtime(
         "e0e8337af (batch V2), 8df06d663 (aclrtMemsetD32), 91019d250 (symbols): in 9.1.0, not in 9.0.1",

@@ -61,7 +61,7 @@ pub static SYMBOL_OVERFLOW: Rule = Rule {
     codes: &[(ACL_ERROR_FAILURE, "always; the page does not list it")],
     statement: "offset plus count must not overflow",
     sources: &[Runtime("math_utils.h:50")],
-    fix: "look for an offset that went below 0",
+    fix: "look for an underflowed (negative) offset",
     check: symbol_overflow,
     cases: cases![
         Case::bad(aclrtMemcpyToSymbol, "an offset below 0", &[case::SYMBOL, PINNED, 64, u64::MAX - 7, 1]),

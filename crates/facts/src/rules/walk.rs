@@ -148,7 +148,8 @@ fn each(s: &Subject, see: See) -> Option<()> {
             if item.is_pageable() {
                 tell(see, &CAPTURE_BLOCKS, capture(s, index))?;
             }
-            room(s, item, see)?;
+            let driver = if item.is_pageable() { Driver::Looks } else { Driver::Unknown };
+            room(s, item, driver, see)?;
             host_room(item, see)?;
         }
     }
@@ -164,8 +165,9 @@ fn each(s: &Subject, see: See) -> Option<()> {
         tell(see, &BATCH_ZERO_SIZE, (BATCH_ZERO_SIZE.check)(s))?;
     }
     if !is_on_stream || is_whole {
+        let driver = if is_on_stream && !has_pageable { Driver::Unknown } else { Driver::Looks };
         for index in 0..count {
-            room(s, sides(s, index)?, see)?;
+            room(s, sides(s, index)?, driver, see)?;
         }
         // Every item is looked at before the first byte moves.
         for index in 0..count {
@@ -280,12 +282,22 @@ fn place(
     (rule, Verdict::broken_if(is_wrong, item(s, role, index)))
 }
 
+/// What the driver does about lengths when the call is made.
+#[derive(Clone, Copy)]
+enum Driver {
+    /// It looks at them: the copy is done at once.
+    Looks,
+    /// Nobody knows: the copy goes to its stream.
+    Unknown,
+}
+
 /// Whether both sides of an item are long enough.
-fn room(s: &Subject, item: Item, see: See) -> Option<()> {
+fn room(s: &Subject, item: Item, driver: Driver, see: See) -> Option<()> {
     for (role, region) in [(Role::Dst, item.dst), (Role::Src, item.src)] {
         let verdict = match (region.place, region.room) {
-            (Place::Device(_), Some(room)) => {
-                Verdict::broken_if(item.size > room, item_unnamed(s, role, item.index, ACL_ERROR_RT_PARAM_INVALID))
+            (Place::Device(_), Some(room)) if item.size <= room => Verdict::Holds,
+            (Place::Device(_), Some(_)) if matches!(driver, Driver::Looks) => {
+                Verdict::Broken(item_unnamed(s, role, item.index, ACL_ERROR_RT_PARAM_INVALID))
             }
             (Place::Device(_) | Place::Unknown, _) => Verdict::Unknown,
             // Nobody checks host memory.

@@ -4,10 +4,10 @@ use super::group::WORDS;
 use super::role::Role;
 use crate::call::Form;
 use crate::case::{Case, DEVICE, MANAGED, PAGEABLE, PINNED, Scene, cases};
-use crate::code::ACL_ERROR_INVALID_PARAM;
+use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::Place;
 
 /// WORDS-ALIGN
@@ -44,7 +44,7 @@ pub static WORDS_PLACE: Rule = Rule {
     severity: Severity::Error,
     grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
-    statement: "words are set in device memory or in pinned host memory only",
+    statement: "aclrtMemsetD32 sets device memory or pinned host memory only",
     sources: &[Runtime("memory.cpp, aclrtMemsetD32: UNREGISTERED and MANAGED memory is refused")],
     fix: "set such memory on the host, by a loop",
     check: words_place,
@@ -71,9 +71,11 @@ pub static WORDS_IGNORED: Rule = Rule {
     functions: WORDS,
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Violation,
-    grades: &[],
+    grades: &[Grade::accepted(Severity::Violation, "always")
+        .comes_to(Outcome::Said("it returns 0 and sets nothing in device memory"))
+        .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT)],
     codes: &[],
-    statement: "words are set on Ascend 950, Atlas A3 and Atlas A2 only; elsewhere the function returns 0 and sets nothing in device memory",
+    statement: "aclrtMemsetD32 works on Ascend 950, Atlas A3 and Atlas A2 only; elsewhere it returns 0 and sets nothing in device memory",
     sources: &[
         Doc("aclrtMemsetD32: 950, A3 and A2"),
         Runtime("memory.cpp:817-819, :872-874: the inner layer's 207000 is swallowed"),
@@ -91,13 +93,15 @@ pub static WORDS_IGNORED: Rule = Rule {
 const INFERENCE: Scene = Scene { soc: Some("Ascend310P3"), ..Scene::PLAIN };
 
 fn words_ignored(s: &Subject) -> Verdict {
-    match is_ignored(s) {
-        Some(is_ignored) => {
-            let has_work = s.is_nothing() == Some(false);
-            Verdict::broken_if(is_ignored && has_work, s.finding(Role::Dst, Severity::Violation))
-        }
-        None => Verdict::Unknown,
-    }
+    let is_unlisted = s.world.product.is_some_and(|product| !product.has_words);
+    let is_ignored = match is_ignored(s) {
+        Some(is_ignored) => is_ignored,
+        // Wherever the memory is: the page does not list the product, and almost always it is the device's.
+        None if is_unlisted => true,
+        None => return Verdict::Unknown,
+    };
+    let has_work = s.is_nothing() == Some(false);
+    Verdict::broken_if(is_ignored && has_work, s.finding(Role::Dst, Severity::Violation))
 }
 
 /// Whether the call returns 0 and sets nothing.

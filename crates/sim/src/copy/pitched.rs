@@ -69,8 +69,9 @@ impl Rows {
         check(width <= src_pitch && width <= dst_pitch, INVALID_PARAM, || {
             format!("width={width} must not exceed spitch={src_pitch} and dpitch={dst_pitch}")
         })?;
-        let allowed = [Kind::HostToDevice, Kind::DeviceToHost, Kind::DeviceToDevice, Kind::Default];
-        let kind = Kind::one_of(kind, &allowed)?;
+        let allowed = [Kind::HostToDevice, Kind::DeviceToHost, Kind::Default, Kind::DeviceToDevice];
+        let known = if settings().cann.copies_rows_on_device() { allowed.len() } else { allowed.len() - 1 };
+        let kind = Kind::one_of(kind, &allowed[..known])?;
         let rows = Self { dst, dst_pitch, src, src_pitch, width, height };
         Ok(Some((rows, kind)))
     }
@@ -148,10 +149,10 @@ fn on_stream(rows: Rows, kind: Kind, stream: *mut c_void) -> Outcome {
         return linear::blocking(stream, || at_once(rows));
     }
     let stream = stream::in_current_context(stream)?;
-    check(revised != Kind::DeviceToDevice || settings().product.pitched_on_device, RT_FEATURE_NOT_SUPPORT, || {
-        "this product copies no rows inside the device".into()
-    })?;
-    refuse_on_device()?;
+    // Inside the device the rows go to the copy engine one by one, on every product.
+    if revised != Kind::DeviceToDevice {
+        refuse_on_device()?;
+    }
     rows.covered()?;
     let task = Task::moving(move |clock| rows.copy(clock).map_err(transfer::engine_fault));
     stream::submit(Some(stream), task)
