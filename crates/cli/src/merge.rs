@@ -194,8 +194,10 @@ impl Merge {
     /// What a ring holds becomes a segment of its own. If its process runs, that is what it holds now.
     fn ring(&mut self, mut ring: RingFile) {
         let origin = Origin::new(ring.header());
-        if crate::recover::unread(&mut ring).0 == 0 {
-            return;
+        match crate::recover::unread(&mut ring) {
+            Ok((0, _)) => return,
+            Ok(_) => {}
+            Err(error) => return self.fail(&ring.path, &format!("{error:#}")),
         }
         let to = self.free(&format!("{}-ring", segment::stem(&origin)), "acltrace");
         match copy::ring(&mut ring, &to, kept::life(&origin) == Life::Gone) {

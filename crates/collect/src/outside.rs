@@ -6,6 +6,7 @@
 use crate::adoption;
 use crate::directory::is_unfinished;
 use crate::drain::Drain;
+use crate::life::has_ended;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::HEADER;
 use aclshim_trace::origin::Origin;
@@ -23,7 +24,6 @@ const ENDED_NAP_NS: u64 = 1_000_000_000;
 /// The processes that are drained.
 pub struct Outside {
     folder: PathBuf,
-    pid_ns: u64,
     /// How many files are held at most.
     most: usize,
     counts_kinds: bool,
@@ -61,10 +61,8 @@ impl Outside {
     /// All processes of our own user whose ring files are in `folder`.
     pub fn new(folder: &Path) -> Self {
         crate::install();
-        let pid_ns = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
         Self {
             folder: folder.to_owned(),
-            pid_ns,
             most: usize::MAX,
             counts_kinds: false,
             only: None,
@@ -132,8 +130,7 @@ impl Outside {
         let about = own(path)?;
         let file = match RingFile::open_to_drain(path) {
             Ok(file) => file,
-            Err(Unreadable::NotOurs) if is_unfinished(&about) && is_blank(path) => {
-                // Its process was killed while it made it.
+            Err(Unreadable::NotOurs) if is_unfinished(&about) && is_forsaken(path) => {
                 let _ = std::fs::remove_file(path);
                 return None;
             }
@@ -158,12 +155,12 @@ impl Outside {
 
     /// Looks for processes that ended, writes what they have left, and hands those of which all is written to `done`.
     pub fn end(&mut self, mut done: impl FnMut(&mut Drained)) {
-        let (now, pid_ns) = (monotonic_ns(), self.pid_ns);
+        let now = monotonic_ns();
         self.drains.retain(|_, one| {
             if now < one.rests_until {
                 return true;
             }
-            one.has_ended |= adoption::has_ended(&one.file, &Origin::new(one.file.header()), pid_ns);
+            one.has_ended |= has_ended(&one.file, one.drain.origin());
             let is_done = one.has_ended && adoption::finish_with(&mut one.file, &mut one.drain);
             if is_done {
                 done(one);
@@ -228,12 +225,14 @@ fn own(path: &Path) -> Option<std::fs::Metadata> {
     std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)
 }
 
-/// Whether a file is as long as a header and says nothing yet.
-pub(crate) fn is_blank(path: &Path) -> bool {
+/// Whether a file is as long as a header and says nothing yet, and nobody has it any more: its process was killed while it
+/// made it. (One that is only stopped goes on in time.)
+fn is_forsaken(path: &Path) -> bool {
     let mut begin = [1; 8];
     let open = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     open.is_ok_and(|file| {
         let is_short = file.metadata().is_ok_and(|about| about.len() <= HEADER as u64);
-        is_short && file.read_at(&mut begin, 0).is_ok_and(|read| read == 0 || begin == [0; 8])
+        let is_blank = is_short && file.read_at(&mut begin, 0).is_ok_and(|read| read == 0 || begin == [0; 8]);
+        is_blank && reader::is_alone(&file) == Some(true)
     })
 }

@@ -3,7 +3,7 @@
 //! A record may be in both, if its drain ended between writing it and giving the slot back. It is read
 //! once: by process, ring and number.
 
-use crate::adoption::is_gone;
+use crate::life::{Life, life};
 use crate::modules::Modules;
 use crate::process::From;
 pub use crate::process::{Found, Process};
@@ -225,7 +225,7 @@ impl Survey {
             SegmentReader::open(BufReader::with_capacity(BUFFER, file)).map_err(|stop| stop.to_string())?;
         let origin = Origin::from_bytes(&reader.header).ok_or("the header is too short")?;
         // Of another boot nobody knows the pace of the ticks but the file, and best by its last moment.
-        let moment = if origin.is_of_this_boot() { None } else { last_moment(path) }.unwrap_or_default();
+        let moment = if origin.is_of_this_boot == Some(true) { None } else { last_moment(path) }.unwrap_or_default();
         let origin = Origin::with_moment(&reader.header, moment).unwrap_or(origin);
         let process = self.number(&origin);
         let known = &mut self.processes[process];
@@ -306,7 +306,7 @@ impl Survey {
         }
         process.write_failures = snapshot.write_failures;
         process.judge.learn(&snapshot.origin);
-        if snapshot.origin.is_of_this_boot() && !is_gone(&snapshot.origin) {
+        if life(&snapshot.origin) == Life::Alive {
             process.judge.modules().learn(Modules::of(&snapshot.origin.pid.to_string()));
         }
         process
@@ -400,7 +400,7 @@ impl Snapshot {
             lost: Vec::new(),
             runs: Vec::new(),
         };
-        let waits = follows && !is_gone(&snapshot.origin);
+        let waits = follows && life(&snapshot.origin) != Life::Gone;
         for number in 0..rings {
             let Some(ring) = file.ring(number) else { continue };
             let mut from = ring.control.drained.load(Ordering::Acquire);

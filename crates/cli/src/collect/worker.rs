@@ -224,8 +224,12 @@ impl Worker {
     }
 }
 
-/// How many slots of the fullest ring wait to be written.
+/// How many slots of the fullest ring wait because they cannot be written. (Where they can, a pass has just counted
+/// them; to look for them is to look at all slots.)
 fn waiting(one: &mut Drained) -> u64 {
+    if one.drain.is_well() {
+        return 0;
+    }
     let rings = (0..one.file.look_for_rings()).filter_map(|number| one.file.ring(number));
     let waiting = |ring: aclshim_trace::reader::Ring<'_>| {
         let drained = ring.control.drained.load(std::sync::atomic::Ordering::Relaxed);

@@ -348,7 +348,7 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
     let origin = Origin::new(file.header());
     let head = |kind| Head {
         kind,
-        ticks: if origin.is_of_this_boot() { ticks(file.header().clock) } else { 0 },
+        ticks: if origin.is_of_this_boot == Some(true) { ticks(file.header().clock) } else { 0 },
         realtime_ns: realtime_ns(),
         ..Head::default()
     };
@@ -364,7 +364,7 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
         let mut from = ring.control.drained.load(Ordering::Acquire);
         let end = ring.end(from);
         while from < end {
-            let run = ring.read(from, Reading::Look, 1024);
+            let run = ring.read_to(end, from, Reading::Look, 1024);
             if run.next <= from {
                 break;
             }

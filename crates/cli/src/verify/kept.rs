@@ -1,6 +1,6 @@
 //! Which of our files there are under a path: by what they begin with, and for a log by its name.
 
-use aclshim_collect::adoption::is_gone;
+pub use aclshim_collect::life::{Life, life};
 use aclshim_facts::settings::RING_DIR;
 use aclshim_trace::layout;
 use aclshim_trace::origin::Origin;
@@ -9,7 +9,7 @@ use aclshim_trace::segment;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// One of our files.
@@ -116,28 +116,6 @@ pub type Key = (String, u32, u64);
 /// The process that a header describes.
 pub fn key(origin: &Origin) -> Key {
     (origin.boot_id.clone(), origin.pid, origin.born_ns)
-}
-
-/// What is known of a process's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// It runs.
-    Alive,
-    /// It has ended.
-    Gone,
-    /// It is of another pid namespace: nobody here can tell.
-    Elsewhere,
-}
-
-/// Whether a process runs.
-pub fn life(origin: &Origin) -> Life {
-    let here = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
-    match () {
-        () if !origin.is_of_this_boot() => Life::Gone,
-        () if origin.pid_ns != here => Life::Elsewhere,
-        () if is_gone(origin) => Life::Gone,
-        () => Life::Alive,
-    }
 }
 
 /// Why a ring file cannot be read, and whether it is of a version that another program reads.

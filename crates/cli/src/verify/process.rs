@@ -58,6 +58,10 @@ impl Ring {
         };
         let (first, stride, slots) = (file.header().first, file.header().stride, u64::from(file.header().slots));
         let size = std::fs::metadata(&file.path).map_or(0, |about| about.len());
+        if let Some((_, verdict)) = verdict.as_mut().filter(|_| !file.is_whole()) {
+            let what = "not all of its rings can be mapped: what they hold is not known";
+            verdict.problem(Note::new(what, "is there memory enough?"));
+        }
         for number in 0..made {
             let begin = (number as u64).checked_mul(stride).and_then(|at| at.checked_add(first));
             let Some(ring) = file.ring(number) else {
@@ -84,7 +88,7 @@ impl Ring {
             }
             let mut from = drained;
             while from < end {
-                let run = ring.read(from, Reading::Look, usize::MAX);
+                let run = ring.read_to(end, from, Reading::Look, usize::MAX);
                 if run.next <= from {
                     break;
                 }
