@@ -143,9 +143,9 @@ impl Cleaning {
             return Ok(());
         }
         // Its end, and what it has lost, may stand nowhere else.
+        let mut drain = Drain::new(held.header(), "outside");
         let is_for_somebody = slots == 0 && origin.dir.is_dir() && !self.arguments.dry_run;
-        if is_for_somebody && !write_all(&mut held, &mut Drain::new(held.header(), "outside")) && !self.arguments.force
-        {
+        if is_for_somebody && !write_all(&mut held, &mut drain) && !self.arguments.force {
             println!(
                 "{}: its end cannot be written to {}: kept (--force removes it)",
                 path.display(),
@@ -168,6 +168,9 @@ impl Cleaning {
             return Ok(());
         }
         let is_old = self.arguments.older_than.is_some_and(|oldest| age >= oldest);
+        if kind == Kind::Trace && is_of_the_living(path) {
+            return Ok(());
+        }
         let why = match kind {
             Kind::Trace if age >= YOUNG && has_no_record(&file)? => "a trace without a record, as a kill leaves it",
             Kind::Trace if is_old && is_trace(path)? => "an old trace",
@@ -189,6 +192,13 @@ impl Cleaning {
         self.bytes += about.blocks() * 512;
         Ok(())
     }
+}
+
+/// Whether the process of a trace runs.
+fn is_of_the_living(path: &Path) -> bool {
+    let reader = kept::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
+    let origin = reader.and_then(|reader| Origin::from_bytes(&reader.header));
+    origin.is_some_and(|origin| kept::life(&origin) == Life::Alive)
 }
 
 /// Whether it is not only named so.

@@ -169,8 +169,11 @@ impl Drain {
             if !self.is_introduced && is_known(header) {
                 self.introduce(header);
             }
-            if let Some(modules) = self.chronicle.new_modules(&run).filter(|_| self.calls != Calls::Off) {
-                let _ = self.trace.append(&self.head(kind::MODULES, header), &modules);
+            if let Some(modules) = self.chronicle.new_modules(&run) {
+                if self.calls != Calls::Off {
+                    self.trace.append(&self.head(kind::MODULES, header), &modules)?;
+                }
+                self.chronicle.modules_written();
             }
             let thread = self.chronicle.thread(number, &ring, &run);
             let head = Head { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };

@@ -119,7 +119,12 @@ impl Inspector {
             }
             last = slot[3];
         }
-        std::mem::take(&mut self.has_new_modules).then(|| self.judge.modules().to_bytes())
+        self.has_new_modules.then(|| self.judge.modules().to_bytes())
+    }
+
+    /// They are written.
+    pub fn modules_written(&mut self) {
+        self.has_new_modules = false;
     }
 
     /// Whether nothing can be said of a slot that holds a call which returned 0.

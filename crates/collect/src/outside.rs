@@ -26,6 +26,7 @@ pub struct Outside {
     folder: PathBuf,
     /// How many files are held at most.
     most: usize,
+    waiting: usize,
     counts_kinds: bool,
     /// Where the records of those go that are wanted; all are if there is none.
     only: Option<PathBuf>,
@@ -64,6 +65,7 @@ impl Outside {
         Self {
             folder: folder.to_owned(),
             most: usize::MAX,
+            waiting: 0,
             counts_kinds: false,
             only: None,
             others: BTreeSet::new(),
@@ -113,15 +115,25 @@ impl Outside {
 
     /// Looks for processes that came.
     pub fn find(&mut self) {
-        for path in reader::files(&self.folder).unwrap_or_default() {
-            if !self.drains.contains_key(&path)
-                && self.drains.len() < self.most
-                && self.is_wanted(&path)
-                && let Some(found) = self.open(&path)
-            {
+        let files = reader::files(&self.folder).unwrap_or_default();
+        self.others.retain(|path| files.binary_search(path).is_ok());
+        self.strange.retain(|path, _| files.binary_search(path).is_ok());
+        self.waiting = 0;
+        for path in files {
+            if self.drains.contains_key(&path) || !self.is_wanted(&path) {
+                continue;
+            }
+            if self.drains.len() >= self.most {
+                self.waiting += 1;
+            } else if let Some(found) = self.open(&path) {
                 self.drains.insert(path, found);
             }
         }
+    }
+
+    /// Files that have to wait until others are done with: more are not held at a time.
+    pub fn waiting(&self) -> usize {
+        self.waiting
     }
 
     fn open(&mut self, path: &Path) -> Option<Drained> {

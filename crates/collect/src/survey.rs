@@ -13,6 +13,7 @@ use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
 use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::{self, State, Words};
+use aclshim_trace::turn::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
@@ -151,11 +152,23 @@ impl Survey {
         }
         let mut known = BTreeSet::new();
         all.traces.retain(|path| known.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
-        // By process and number of the segment, not by name: the tenth comes after the second.
-        all.traces.sort_by_cached_key(|path| {
-            let opened = File::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
-            opened.map(|opened| (opened.preamble.first_ns, opened.preamble.segment))
+        // By process and turn of the segment, not by name: the tenth comes after the second.
+        let mut traces = Vec::new();
+        let mut begins = BTreeMap::new();
+        for path in all.traces {
+            let opened = File::open(&path).ok().and_then(|file| SegmentReader::open(BufReader::new(file)).ok());
+            let found = opened.and_then(|mut opened| {
+                let whose = key(&Origin::from_bytes(&opened.header)?);
+                let begin: &mut u64 = begins.entry(whose.clone()).or_insert(u64::MAX);
+                *begin = opened.preamble.first_ns.min(*begin);
+                Some((whose, Turn::of(&mut opened)))
+            });
+            traces.push((found, path));
+        }
+        traces.sort_by_cached_key(|(found, _)| {
+            found.as_ref().map(|(whose, turn)| (begins.get(whose).copied(), whose.clone(), *turn))
         });
+        all.traces = traces.into_iter().map(|(_, path)| path).collect();
         Ok(all)
     }
 

@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Opens a file to read it, and nothing that would stop us: no link, no FIFO.
+/// Opens a file to read it, and nothing that would stop us, such as a FIFO.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -42,6 +42,13 @@ pub fn open(path: &Path) -> io::Result<File> {
         .open(path)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot be opened: {error}")))?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// Makes a file to write to it, in the place of one that somebody was killed over: never what a link leads to.
+pub fn create(path: &Path) -> io::Result<File> {
+    let _ = std::fs::remove_file(path);
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(path)
 }
 
 /// The first bytes of a file.
