@@ -265,6 +265,39 @@ fn a_process_of_another_pid_namespace_is_not_declared_dead_while_it_lives_and_fi
     assert_eq!(lines.iter().filter(|line| line["event"] == "stopped").count(), 1, "{lines:?}");
 }
 
+#[test]
+fn a_process_is_not_declared_dead_by_a_proc_of_another_pid_namespace() {
+    let test = "a_process_is_not_declared_dead_by_a_proc_of_another_pid_namespace";
+    let probe = Command::new("unshare").args(["-r", "--pid", "--fork", "true"]).stderr(Stdio::null()).status();
+    if !has_that(probe.is_ok_and(|status| status.success()), "a pid namespace", test) {
+        return;
+    }
+    let place = Place::new();
+    let file = place.told.join("metrics.prom");
+    // Both in one namespace, where the host is the first process; under /proc that is another, which began long ago.
+    let shell = "\"$1\" collect --metrics-file \"$2\" --metrics-interval 0.05 \"$3\" </dev/null >/dev/null & exec \"$4\" \"$5\"";
+    let run = |run: Run, pipe: &Path| {
+        let run = ["-r", "--pid", "--fork", "--kill-child", "sh", "-c", shell, "sh"].iter().fold(run, Run::arg);
+        place.run(run.arg(target("release/aclshim")).arg(&file).arg(&place.rings).arg(steps()).arg(pipe))
+    };
+    let mut host = Ordered::new(run, "unshare").with_rings(&place.rings);
+    for _ in 0..2 {
+        host.order("calls 100");
+        host.until_drained();
+        let [ring] = &reader::files(&place.rings).unwrap()[..] else { panic!("one ring") };
+        assert!(ring.file_name().unwrap().to_str().unwrap().starts_with("aclshim-1-"), "{ring:?}");
+        // The file is written some 20 times a second, processes that ended are looked for five times.
+        for _ in 0..20 {
+            let inode = || fs::metadata(&file).map_or(0, |about| about.ino());
+            let before = inode();
+            until("the file is written again", || inode() != before);
+        }
+        assert!(ring.exists());
+    }
+    host.end();
+    assert_eq!(place.stat().total("calls"), 200);
+}
+
 // ---- Metrics ----
 
 #[test]

@@ -4,13 +4,19 @@
 mod keeping;
 mod support;
 
+use aclshim_collect::budget::Sizes;
+use aclshim_collect::chain::Place;
+use aclshim_collect::segment::TraceWriter;
+use aclshim_trace::layout::Header;
+use aclshim_trace::segment::{Head, kind};
+use aclshim_trace::slot::{self, Layout};
 use keeping::{answer, command, files, kept, kept_with, only, verify};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use support::{Run, Stat, scratch};
 
@@ -33,6 +39,34 @@ fn said(answer: &Value, what: &str) -> String {
 
 fn calls(dir: &Path, rings: &Path) -> u64 {
     Stat::of(dir, rings).total("calls")
+}
+
+/// A trace of this process that is written here, a segment a call; it began so.
+fn trace_of_us(dir: &Path, start_time: u64) -> TraceWriter {
+    // SAFETY: zero is a valid header.
+    let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
+    let boot_id = fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+    (header.pid, header.start_time) = (std::process::id(), start_time);
+    header.pid_ns = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+    header.boot_id[..36].copy_from_slice(&boot_id[..36]);
+    header.functions = 1;
+    header.names[0][..11].copy_from_slice(b"aclrtMemcpy");
+    // SAFETY: a plain structure, read as bytes.
+    let header = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
+    let sizes = Sizes { segment: 1, budget: 1 << 30 };
+    TraceWriter::new(Place { dir: dir.to_owned(), stem: "us".into(), sizes }, header)
+}
+
+/// The head of a block of that trace.
+fn head(kind: u32, number: u64) -> Head {
+    Head { kind, first: number, flags: 1, ticks: 1 + number, realtime_ns: 1000 + number, ..Head::default() }
+}
+
+/// Writes one more segment to it, with a call of that number.
+fn segment(trace: &mut TraceWriter, number: u64) -> PathBuf {
+    let words = [slot::Head::done(number, Layout::Linear, 0).0, 1000, 7, 1, 2, 3, 64, 0];
+    trace.append(&head(kind::SLOTS, number), words.map(u64::to_le_bytes).as_flattened()).unwrap();
+    trace.path().unwrap().to_owned()
 }
 
 /// Makes a file look so old.
@@ -94,6 +128,30 @@ fn many_segments_follow_each_other_and_one_that_is_missing_is_named() {
     assert!(status == 1 && said(&answer, "problems").contains("segment 2 is missing"), "{answer}");
     assert!(said(&answer, "problems").contains("are in no file"), "{answer}");
     fs::remove_dir_all(output.scratch).unwrap();
+}
+
+#[test]
+fn what_went_for_the_budget_is_no_damage_though_only_the_last_segment_tells_of_it() {
+    let out = scratch("budget");
+    let mut trace = trace_of_us(&out, 1);
+    let paths: Vec<PathBuf> = (0..3).map(|number| segment(&mut trace, number)).collect();
+    fs::remove_file(&paths[0]).unwrap();
+    segment(&mut trace, 3);
+    trace.end(&head(kind::END, 4)).unwrap();
+    let (status, answer) = verify(&scratch("none"), &[&out]);
+    assert_eq!((status, said(&answer, "problems")), (0, String::new()), "{answer}");
+    assert!(said(&answer, "remarks").contains("before number 1 were removed, with 1 calls"), "{answer}");
+    // Its ring is drained by another one, and then all of the first one's go.
+    let mut later = trace_of_us(&out, 1);
+    segment(&mut later, 4);
+    files(&out, "acltrace").iter().filter(|path| *path != later.path().unwrap()).for_each(|path| {
+        fs::remove_file(path).unwrap();
+    });
+    segment(&mut later, 5);
+    later.end(&head(kind::END, 6)).unwrap();
+    let (status, answer) = verify(&scratch("none"), &[&out]);
+    assert_eq!((status, said(&answer, "problems")), (0, String::new()), "{answer}");
+    assert_eq!(answer["processes"][0]["evicted"], 4);
 }
 
 #[test]
@@ -448,7 +506,39 @@ fn with_an_age_old_traces_and_logs_of_ours_go() {
     assert!(status != 0 && err.contains("7d"), "{err}");
 }
 
+#[test]
+fn old_segments_of_a_process_that_runs_stay() {
+    let out = scratch("running");
+    let mut running = trace_of_us(&out, 0);
+    let old = segment(&mut running, 0);
+    segment(&mut running, 1);
+    age(&old, 3 * 86_400);
+    let clean = || answer(command(&scratch("none"), &["clean", "--older-than", "2d"]).arg(&out)).1;
+    assert!(clean().contains("0 files removed") && old.exists());
+    // Of one that had our number before us.
+    fs::remove_file(&old).unwrap();
+    let old = segment(&mut trace_of_us(&out, 1), 0);
+    age(&old, 3 * 86_400);
+    assert!(clean().contains("1 files removed") && !old.exists());
+}
+
 // ---- merge ----
+
+#[test]
+fn nothing_is_written_through_a_link_that_somebody_has_put_there() {
+    let output = kept(&["1", "5"]).ok();
+    let trace = only(&output.scratch.join("out"), "acltrace");
+    let name = trace.file_name().unwrap().to_str().unwrap().to_owned();
+    for command_line in [&["merge", "-o"][..], &["recover", "--out"]] {
+        let (to, victim) = (scratch("to"), scratch("victim").join("victim"));
+        fs::write(&victim, "mine").unwrap();
+        symlink(&victim, to.join(format!("{name}.unfinished"))).unwrap();
+        let (status, _, err) = answer(command(&scratch("none"), command_line).arg(&to).arg(&trace));
+        assert_eq!((status, err.as_str()), (0, ""));
+        assert_eq!(fs::read(&victim).unwrap(), b"mine", "{command_line:?}");
+        assert!(to.join(&name).symlink_metadata().unwrap().is_file());
+    }
+}
 
 #[test]
 fn several_directories_in_one_add_up_and_doubles_count_once() {

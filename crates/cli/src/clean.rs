@@ -2,6 +2,8 @@
 
 use crate::recover::unread;
 use crate::verify::kept::{self, Kind, Life};
+use aclshim_collect::adoption::write_all;
+use aclshim_collect::drain::Drain;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingFile};
 use aclshim_trace::segment::MAGIC;
@@ -59,6 +61,7 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// Removes what is not needed.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    aclshim_collect::install();
     let mut cleaning = Cleaning { arguments, files: 0, bytes: 0, failed: false, seen: BTreeSet::new() };
     let folders = if cleaning.arguments.rings { kept::ring_folders() } else { Vec::new() };
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
@@ -131,11 +134,22 @@ impl Cleaning {
         }
         // While we hold it, nobody drains it; one that is being drained is not ours to remove.
         let Ok(mut held) = RingFile::open_to_drain(path) else { return Ok(()) };
-        let (slots, calls) = unread(&mut held);
+        let (slots, calls) = unread(&mut held)?;
         if slots > 0 && !self.arguments.force {
             println!(
                 "{}: holds {calls} calls that are in no trace: kept (`aclshim recover`, or --force)",
                 path.display()
+            );
+            return Ok(());
+        }
+        // Its end, and what it has lost, may stand nowhere else.
+        let mut drain = Drain::new(held.header(), "outside");
+        let is_for_somebody = slots == 0 && origin.dir.is_dir() && !self.arguments.dry_run;
+        if is_for_somebody && !write_all(&mut held, &mut drain) && !self.arguments.force {
+            println!(
+                "{}: its end cannot be written to {}: kept (--force removes it)",
+                path.display(),
+                origin.dir.display()
             );
             return Ok(());
         }
@@ -154,6 +168,9 @@ impl Cleaning {
             return Ok(());
         }
         let is_old = self.arguments.older_than.is_some_and(|oldest| age >= oldest);
+        if kind == Kind::Trace && is_of_the_living(path) {
+            return Ok(());
+        }
         let why = match kind {
             Kind::Trace if age >= YOUNG && has_no_record(&file)? => "a trace without a record, as a kill leaves it",
             Kind::Trace if is_old && is_trace(path)? => "an old trace",
@@ -175,6 +192,13 @@ impl Cleaning {
         self.bytes += about.blocks() * 512;
         Ok(())
     }
+}
+
+/// Whether the process of a trace runs.
+fn is_of_the_living(path: &Path) -> bool {
+    let reader = kept::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
+    let origin = reader.and_then(|reader| Origin::from_bytes(&reader.header));
+    origin.is_some_and(|origin| kept::life(&origin) == Life::Alive)
 }
 
 /// Whether it is not only named so.

@@ -11,9 +11,8 @@ use aclshim_trace::reader::RingFile;
 use aclshim_trace::segment_reader::SegmentReader;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, BufReader};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -151,21 +150,17 @@ impl Merge {
         let Some(found) = look(path) else {
             return self.fail(path, "its beginning cannot be read: left out (see `aclshim verify`)");
         };
-        if let Some((known, good)) = self.segments.get(&found.identity()).cloned() {
-            self.doubles += 1;
-            if good >= found.good {
-                return;
-            }
-            // The one that is there was copied earlier, or is damaged.
-            if let Err(error) = fs::remove_file(&known) {
-                return self.fail(&known, &error.to_string());
-            }
+        let known = self.segments.get(&found.identity()).cloned();
+        self.doubles += u64::from(known.is_some());
+        if known.as_ref().is_some_and(|(_, good)| *good >= found.good) {
+            return;
         }
         if let Some(damage) = &found.damage {
             self.fail(path, &format!("{damage}; copied as it is"));
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let to = self.free(&name, "acltrace");
+        // One that is there was copied earlier, or is damaged: this one takes its place.
+        let to = known.map_or_else(|| self.free(&name, "acltrace"), |(known, _)| known);
         match copy_file(path, &to) {
             Ok(()) => {
                 self.copied[0] += 1;
@@ -196,8 +191,10 @@ impl Merge {
     /// What a ring holds becomes a segment of its own. If its process runs, that is what it holds now.
     fn ring(&mut self, mut ring: RingFile) {
         let origin = Origin::new(ring.header());
-        if crate::recover::unread(&mut ring).0 == 0 {
-            return;
+        match crate::recover::unread(&mut ring) {
+            Ok((0, _)) => return,
+            Ok(_) => {}
+            Err(error) => return self.fail(&ring.path, &format!("{error:#}")),
         }
         let to = self.free(&format!("{}-ring", segment::stem(&origin)), "acltrace");
         match copy::ring(&mut ring, &to, kept::life(&origin) == Life::Gone) {
@@ -212,7 +209,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     let unfinished = to.with_file_name(name);
-    let mut target = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut target = kept::create(&unfinished)?;
     io::copy(&mut kept::open(from)?, &mut target)?;
     fs::rename(unfinished, to)
 }

@@ -114,7 +114,7 @@ impl Recovery {
                 return Ok(());
             }
             Life::Elsewhere => {
-                let what = format!("{who} is of another pid namespace, and may run: left alone");
+                let what = format!("{who} may run where we cannot look (another pid namespace?): left alone");
                 self.say(path, &what);
                 return Ok(());
             }
@@ -128,7 +128,7 @@ impl Recovery {
             opened => opened?,
         };
         let dir = self.out.clone().unwrap_or_else(|| origin.dir.clone());
-        let calls = unread(&mut file).1;
+        let calls = unread(&mut file)?.1;
         let mut drain = Drain::to(file.header(), "outside", dir.clone());
         let failures = file.header().write_failures.load(Ordering::Relaxed);
         if !adoption::finish_with(&mut file, &mut drain) {
@@ -170,15 +170,18 @@ impl Recovery {
 }
 
 /// Slots that have not been drained, and how many outermost calls they hold.
-pub fn unread(file: &mut RingFile) -> (u64, u64) {
+pub fn unread(file: &mut RingFile) -> Result<(u64, u64)> {
     let rings = file.look_for_rings();
+    if !file.is_whole() {
+        bail!("not all of its rings can be mapped (is there memory enough?)");
+    }
     let (mut slots, mut calls) = (0, 0);
     for ring in (0..rings).filter_map(|number| file.ring(number)) {
         let mut from = ring.control.drained.load(Ordering::Acquire);
         let end = ring.end(from);
         slots += end - from;
         while from < end {
-            let run = ring.read(from, Reading::Look, usize::MAX);
+            let run = ring.read_to(end, from, Reading::Look, usize::MAX);
             if run.next <= from {
                 break;
             }
@@ -186,5 +189,5 @@ pub fn unread(file: &mut RingFile) -> (u64, u64) {
             from = run.next;
         }
     }
-    (slots, calls)
+    Ok((slots, calls))
 }

@@ -308,8 +308,10 @@ impl Account {
 
     #[inline(never)]
     fn leave_open(&mut self, ring: u32, number: u64) {
-        for open in self.open.range_mut((ring, 0)..(ring, number)).map(|(_, open)| open) {
-            if !open.is_left && !open.is_nested {
+        // What stands before one that was left was left with it.
+        let newest = self.open.range_mut((ring, 0)..(ring, number)).rev().map(|(_, open)| open);
+        for open in newest.take_while(|open| !open.is_left) {
+            if !open.is_nested {
                 self.sums[open.index].in_flight -= 1;
             }
             open.is_left = true;

@@ -3,13 +3,12 @@
 //! A drain looks now and then through the ring folder. What a dead process has left for the same directory is
 //! written to that process's own trace and log; a ring file with nothing left in it is removed.
 
-use crate::directory::is_unfinished;
-use crate::drain::Drain;
-use crate::outside::is_blank;
+use crate::drain::{Drain, Losses, losses};
+use crate::life::{Life, life};
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, Ring, RingFile, Unreadable};
+use aclshim_trace::reader::{Reading, RingFile};
 use std::ffi::OsStr;
 use std::fs::ReadDir;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +23,6 @@ const LOOK_NS: u64 = 2_000_000;
 pub struct Adoption {
     own: PathBuf,
     dir: PathBuf,
-    pid_ns: u64,
     /// How far the folder has been looked through.
     folder: Option<ReadDir>,
 }
@@ -32,8 +30,7 @@ pub struct Adoption {
 impl Adoption {
     /// By the drain of the process whose ring file is `own`.
     pub fn new(own: PathBuf, header: &Header) -> Self {
-        let origin = Origin::new(header);
-        Self { own, dir: origin.dir, pid_ns: origin.pid_ns, folder: None }
+        Self { own, dir: Origin::new(header).dir, folder: None }
     }
 
     /// Looks for files of dead processes for a while, and takes care of them; `true` when all have been seen. Names
@@ -60,32 +57,27 @@ impl Adoption {
     fn consider(&self, path: &Path) -> Option<()> {
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
-        let about = std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
-        let file = match RingFile::open(path) {
-            Ok(file) => file,
-            Err(Unreadable::NotOurs) => {
-                // Its process was killed while it made it.
-                if is_unfinished(&about) && is_blank(path) {
-                    let _ = std::fs::remove_file(path);
-                }
-                return None;
-            }
-            Err(_) => return None,
-        };
+        std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
+        let mut file = RingFile::open(path).ok()?;
         let origin = Origin::new(file.header());
-        if self.pid_ns == 0 || origin.pid_ns != self.pid_ns || !is_known(&origin) || !is_gone(&origin) {
+        let is_for_us = origin.dir == self.dir;
+        // What nobody has told yet is for those to tell who know that directory.
+        if !is_for_us && !is_told(&mut file) {
+            return None;
+        }
+        if life(&origin) != Life::Gone {
             return None;
         }
         drop(file);
-        let file = RingFile::open_to_drain(path).ok()?;
+        let mut file = RingFile::open_to_drain(path).ok()?;
         // Names can change meanwhile, and a header says which files are written as us.
         let about = std::fs::symlink_metadata(path).ok()?;
         if file.owner().ok()? != me || file.inode().ok()? != about.ino() {
             return None;
         }
-        if origin.dir == self.dir {
+        if is_for_us {
             finish(file);
-        } else if is_empty(&mut { file }) {
+        } else if is_told(&mut file) && is_empty(&mut file) {
             let _ = std::fs::remove_file(path);
         }
         Some(())
@@ -103,10 +95,23 @@ fn is_nobody(name: &OsStr) -> bool {
 /// Whether nothing is left to be drained.
 fn is_empty(file: &mut RingFile) -> bool {
     let rings = file.look_for_rings();
-    (0..rings).filter_map(|number| file.ring(number)).all(|ring| {
+    let is_drained = (0..rings).filter_map(|number| file.ring(number)).all(|ring| {
         let drained = ring.control.drained.load(Ordering::Relaxed);
         ring.end(drained) == drained
-    })
+    });
+    is_drained && file.is_whole()
+}
+
+/// Whether an orderly end is written behind all that was drained.
+fn is_ended(file: &mut RingFile) -> bool {
+    let rings = file.look_for_rings();
+    let mut controls = (0..rings).filter_map(|number| file.ring(number)).map(|ring| ring.control);
+    controls.all(|control| control.drained.load(Ordering::Relaxed) == control.ended.load(Ordering::Relaxed))
+}
+
+/// Whether its end is written, and there is no loss that may stand only here.
+fn is_told(file: &mut RingFile) -> bool {
+    is_ended(file) && losses(file.header(), |number| file.ring(number)) == Losses::default()
 }
 
 /// Drains the file of a process that is gone, and removes it if all has been written.
@@ -117,66 +122,29 @@ pub fn finish(mut file: RingFile) {
 
 /// The same with a drain that may have begun while the process lived; whether all has been written.
 pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
-    file.look_for_rings();
-    let moved = drain.pass(file.header(), |number| file.ring(number), Reading::Finish);
-    if moved > 0 {
-        drain.adopt(file.path.as_os_str().as_bytes(), moved);
-    }
-    if !drain.is_well() || !is_empty(file) {
-        return false;
-    }
-    // Who wrote the rest was ended before it could say that this is the end, unless it has.
-    let has_no_end =
-        |ring: Ring<'_>| ring.control.drained.load(Ordering::Relaxed) != ring.control.ended.load(Ordering::Relaxed);
-    if (0..file.look_for_rings()).filter_map(|number| file.ring(number)).any(has_no_end) {
-        drain.begin(file.header());
-    }
-    // What was lost stands only here, if nobody has written it down since.
-    drain.stop(file.header(), |number| file.ring(number), "the process is gone");
-    let is_done = drain.is_well();
+    let is_done = write_all(file, drain);
     if is_done {
         let _ = std::fs::remove_file(&file.path);
     }
     is_done
 }
 
-/// Whether the process of a file that is opened to be drained is known to be gone, wherever it ran; `pid_ns` is our own
-/// pid namespace, 0 if we do not know it.
-///
-/// Of our own namespace `/proc` tells. In another one its number means nothing here, or somebody else: there it is gone
-/// when nobody has the file mapped any more ([`RingFile::is_alone`]). Where the file system cannot say that either,
-/// nothing is known before the next boot.
-pub fn has_ended(file: &RingFile, origin: &Origin, pid_ns: u64) -> bool {
-    if is_known(origin) && (!origin.is_of_this_boot() || (pid_ns != 0 && origin.pid_ns == pid_ns)) {
-        return is_gone(origin);
+/// The same, and leaves the file where it is.
+pub fn write_all(file: &mut RingFile, drain: &mut Drain) -> bool {
+    file.look_for_rings();
+    let moved = drain.pass(file.header(), |number| file.ring(number), Reading::Finish);
+    if moved > 0 {
+        drain.adopt(file.path.as_os_str().as_bytes(), moved);
     }
-    file.is_alone() == Some(true)
-}
-
-/// Whether a file says which boot and which process it is of, and we know which boot this is.
-fn is_known(origin: &Origin) -> bool {
-    let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    !here.is_empty() && !origin.boot_id.is_empty() && (1..1 << 31).contains(&origin.pid)
-}
-
-/// Whether a process of our own pid namespace is known to be gone: nobody has its number, or
-/// somebody who began later.
-pub fn is_gone(origin: &Origin) -> bool {
-    if !origin.is_of_this_boot() {
-        return true;
+    if !is_empty(file) {
+        return false;
     }
-    let Ok(stat) = std::fs::read(format!("/proc/{}/stat", origin.pid)) else {
-        // SAFETY: the null signal only asks.
-        let asked = unsafe { libc::kill(origin.pid as libc::pid_t, 0) };
-        return asked != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-    };
-    let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-    let fields: Vec<_> = stat[behind..].split(|&byte| byte == b' ').filter(|field| !field.is_empty()).collect();
-    let start_time = fields.get(19).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
-    // A zombie has ended, though its parent has not asked yet.
-    // (If only its first thread has, the others are counted.)
-    let threads = fields.get(17).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
-    let has_ended = matches!(fields.first(), Some(&b"Z" | &b"X")) && threads.is_none_or(|threads| threads <= 1);
-    // 0 is not known.
-    has_ended || start_time.is_some_and(|time| origin.start_time != 0 && time != origin.start_time)
+    // Who wrote the rest was ended before it could say that this is the end, unless it has; and what was lost stands
+    // only here, if nobody has written it down since.
+    if !is_told(file) {
+        drain.begin(file.header());
+    }
+    drain.stop(file.header(), |number| file.ring(number), "the process is gone");
+    // What went wrong earlier is over by now if it could be written.
+    drain.is_well()
 }

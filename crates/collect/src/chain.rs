@@ -5,14 +5,15 @@ use crate::directory::{Directory, Identity, file_size_limit, hold, identity};
 use crate::failure::{Failure, Report, Step, Trouble, Why};
 use crate::names::{self, Kind};
 use crate::pen::Pen;
+use aclshim_trace::clock::realtime_ns;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How many names are tried before a file is given up.
-const TURNS: u32 = 1000;
+/// How many names are tried before the time stands in one.
+const TURNS: u64 = 1000;
 
 /// Where files go and how large they may become.
 #[derive(Clone, Debug)]
@@ -66,6 +67,11 @@ impl Chain {
     /// Files of `kind` at `place`.
     pub fn new(place: Place, kind: Kind) -> Self {
         Self { place, kind, next: 0, current: None, trouble: None, report: Report::default() }
+    }
+
+    /// Where its files go.
+    pub fn dir(&self) -> &Path {
+        &self.place.dir
     }
 
     /// Appends one block, all of it or nothing. `opening` is asked when a new file begins.
@@ -179,6 +185,8 @@ fn begin(
         match directory.create(&name) {
             Ok(file) => break (name, file),
             Err(failure) if failure.errno == libc::EEXIST && turn < TURNS => turn += 1,
+            // A process may be drained by any number of drains, one after another.
+            Err(failure) if failure.errno == libc::EEXIST && turn == TURNS => turn = realtime_ns(),
             Err(failure) => return Err(failure),
         }
     };

@@ -103,6 +103,11 @@ impl Chronicle {
         self.inspector.new_modules(&run.slots)
     }
 
+    /// They are written.
+    pub fn modules_written(&mut self) {
+        self.inspector.modules_written();
+    }
+
     /// That this was the last, and why.
     pub fn stopped(&mut self, reason: &str, losses: Losses) {
         self.inspector.stopped(&mut self.log);

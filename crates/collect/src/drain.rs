@@ -5,7 +5,6 @@
 //! and the next one goes on where the last one stopped.
 
 use crate::account::Account;
-use crate::adoption::is_gone;
 use crate::budget::Sizes;
 use crate::chain::Place;
 use crate::chronicle::Chronicle;
@@ -13,6 +12,7 @@ pub use crate::chronicle::Losses;
 use crate::failure::{Failure, Trouble};
 use crate::inspector::Inspector;
 use crate::judge::Total;
+use crate::life::{Life, life};
 use crate::names::{Who, stem};
 use crate::segment::TraceWriter;
 use crate::stderr::Stderr;
@@ -65,6 +65,17 @@ fn rings(header: &Header) -> usize {
     header.rings.load(Ordering::Acquire).min(MOST_RINGS) as usize
 }
 
+/// What a process has lost so far: calls that found no ring or a full one, and what was overwritten.
+pub fn losses<'a>(header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>) -> Losses {
+    let mut losses = Losses { not_recorded: header.not_recorded.load(Ordering::Relaxed), ..Losses::default() };
+    for ring in (0..rings(header)).filter_map(ring) {
+        losses.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
+        losses.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
+        losses.notes += ring.control.notes_lost.load(Ordering::Relaxed);
+    }
+    losses
+}
+
 /// The bytes of a header.
 fn bytes_of(header: &Header) -> &[u8] {
     // SAFETY: a plain structure without padding that anybody would mind.
@@ -97,7 +108,7 @@ impl Drain {
         };
         let inspector = Inspector::new(&origin, process_of(&origin, drain));
         Self {
-            is_of_this_boot: origin.is_of_this_boot(),
+            is_of_this_boot: origin.is_of_this_boot == Some(true),
             calls,
             trace: TraceWriter::new(place.clone(), bytes_of(header)),
             chronicle: Chronicle::new(place, &origin, calls == Calls::Json, inspector),
@@ -145,54 +156,59 @@ impl Drain {
 
     fn ring(&mut self, header: &Header, number: u32, ring: Ring<'_>, how: Reading) -> Result<u64, Failure> {
         let mut moved = 0;
-        loop {
+        let end = ring.reach(ring.control.drained.load(Ordering::Relaxed), how);
+        // One that is written faster than it is drained must not keep the others waiting: what it held is enough.
+        let most = if how == Reading::Finish { usize::MAX } else { ring.slots.len() / RUN + 1 };
+        for _ in 0..most {
             let from = ring.control.drained.load(Ordering::Relaxed);
-            let run = ring.read(from, how, RUN);
+            let run = ring.read_to(end, from, how, RUN);
             if run.next == from {
-                if moved > 0 {
-                    self.chronicle.settle(number, self.origin.calibration.as_ref());
-                }
-                return Ok(moved);
+                break;
             }
             self.begin(header);
             if !self.is_introduced && is_known(header) {
                 self.introduce(header);
             }
-            if let Some(modules) = self.chronicle.new_modules(&run).filter(|_| self.calls != Calls::Off) {
-                let _ = self.trace.append(&self.head(kind::MODULES, header), &modules);
+            if let Some(modules) = self.chronicle.new_modules(&run) {
+                if self.calls != Calls::Off {
+                    self.trace.append(&self.head(kind::MODULES, header), &modules)?;
+                }
+                self.chronicle.modules_written();
             }
             let thread = self.chronicle.thread(number, &ring, &run);
             let head = Head { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
-            if self.calls != Calls::Off && !run.slots.is_empty() {
-                self.trace.append(&Head { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
-            }
             let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
             let never = unread.saturating_sub(run.overwritten);
-            if self.calls != Calls::Off && never > 0 {
-                let head = Head { kind: kind::NEVER, first: from + run.overwritten, ..head };
-                self.trace.append(&head, &never.to_le_bytes())?;
+            if self.calls != Calls::Off {
+                if run.overwritten > 0 {
+                    let head = Head { kind: kind::LOSS, first: from, ..head };
+                    self.trace.append(&head, &run.overwritten.to_le_bytes())?;
+                }
+                if never > 0 {
+                    let head = Head { kind: kind::NEVER, first: from + run.overwritten, ..head };
+                    self.trace.append(&head, &never.to_le_bytes())?;
+                }
+                if !run.slots.is_empty() {
+                    self.trace.append(&Head { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
+                }
             }
+            // Before they are given back: from then on nobody else can tell.
+            ring.control.overwritten.fetch_add(run.overwritten, Ordering::Relaxed);
             // On disk: the writer may have the slots back. What is said of them can wait.
             ring.give_back(run.next);
             moved += run.slots.len() as u64;
             if run.overwritten > 0 {
-                ring.control.overwritten.fetch_add(run.overwritten, Ordering::Relaxed);
-                self.overwritten(&head, from, run.overwritten);
+                self.chronicle.overwritten(&head, from, run.overwritten);
             }
             self.chronicle.records(number, &run, self.origin.calibration.as_ref());
             if run.slots.len() < RUN / 2 && how != Reading::Finish {
-                self.chronicle.settle(number, self.origin.calibration.as_ref());
-                return Ok(moved);
+                break;
             }
         }
-    }
-
-    /// Says in the trace and in the log that slots were overwritten before they could be read.
-    fn overwritten(&mut self, head: &Head, first: u64, slots: u64) {
-        if self.calls != Calls::Off {
-            let _ = self.trace.append(&Head { kind: kind::LOSS, first, ..*head }, &slots.to_le_bytes());
+        if moved > 0 {
+            self.chronicle.settle(number, self.origin.calibration.as_ref());
         }
-        self.chronicle.overwritten(head, first, slots);
+        Ok(moved)
     }
 
     /// The head of a block that is made now.
@@ -236,24 +252,13 @@ impl Drain {
         self.second = now;
         self.renew(header);
         self.chronicle.troubles(header, &self.trace.take_report());
-        let losses = self.losses(header, ring);
+        let losses = losses(header, ring);
         self.write_losses(header, losses);
         if now.saturating_sub(self.minute) >= MINUTE_NS && self.has_begun {
             self.minute = now;
             self.calibrate(header);
             self.chronicle.sums(&self.origin.functions, losses);
         }
-    }
-
-    /// What was lost so far: calls that found no ring or a full one, and what was overwritten.
-    pub fn losses<'a>(&self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>) -> Losses {
-        let mut losses = Losses { not_recorded: header.not_recorded.load(Ordering::Relaxed), ..Losses::default() };
-        for ring in (0..rings(header)).filter_map(ring) {
-            losses.not_recorded += ring.control.not_recorded.load(Ordering::Relaxed);
-            losses.overwritten += ring.control.overwritten.load(Ordering::Relaxed);
-            losses.notes += ring.control.notes_lost.load(Ordering::Relaxed);
-        }
-        losses
     }
 
     /// Writes down what was lost, so that it is known when the ring is gone.
@@ -287,13 +292,13 @@ impl Drain {
     /// Says that this was the last of a process, and why.
     pub fn stop<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, reason: &str) {
         self.chronicle.troubles(header, &self.trace.take_report());
-        let losses = self.losses(header, &ring);
+        let losses = losses(header, &ring);
         self.write_losses(header, losses);
         if !self.has_begun {
             return;
         }
         self.calibrate(header);
-        if self.calls != Calls::Off && self.trace.trouble().is_none() {
+        if self.calls != Calls::Off {
             let _ = self.trace.end(&self.head(kind::END, header));
         }
         self.chronicle.stopped(reason, losses);
@@ -354,7 +359,7 @@ fn is_known(header: &Header) -> bool {
 fn process_of(origin: &Origin, drain: &str) -> Option<String> {
     match drain {
         "inside" => Some("self".into()),
-        _ => (origin.is_of_this_boot() && !is_gone(origin)).then(|| origin.pid.to_string()),
+        _ => (life(origin) == Life::Alive).then(|| origin.pid.to_string()),
     }
 }
 

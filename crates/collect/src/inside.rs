@@ -50,12 +50,21 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     crate::install();
     let path = PathBuf::from(OsStr::from_bytes(host.ring_dir()))
         .join(format!("{PREFIX}{}-{:x}{SUFFIX}", header.pid, header.born_ns));
-    let held = match hold(&path) {
-        Ok(held) => Some(held),
-        Err(Unreadable::Taken) => return Ok(()), // somebody outside drains this process
-        // Where nothing can be locked there is nobody else either.
-        Err(_) => None,
-    };
+    let mut held = hold(&path);
+    let mut nap = NAPS_NS[1];
+    // Somebody outside drains this process: for good, or for a moment only.
+    while matches!(held, Err(Unreadable::Taken)) {
+        let asked = host.asked();
+        host.answer(asked);
+        if host_threads.are_gone() {
+            return Ok(());
+        }
+        host.wait(asked, nap);
+        nap = (2 * nap).min(LOOK_NS);
+        held = hold(&path);
+    }
+    // Where nothing can be locked there is nobody else either.
+    let held = held.ok();
     let ring = |number| host.ring(number);
     let mut drain = Drain::new(header, "inside");
     drain.speak(stderr);

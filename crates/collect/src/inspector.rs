@@ -1,6 +1,6 @@
 //! What the log tells of calls that break a rule, fail, or go otherwise than the rulebook says.
 
-use crate::judge::{Judge, Told, Total};
+use crate::judge::{Judge, MOST_SITES, Told, Total};
 use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
@@ -121,11 +121,20 @@ impl Inspector {
         let mut last = 0;
         for slot in slots.iter().filter(is_call) {
             if slot[3] != last && !self.sites.contains(&slot[3]) && self.is_known(slot[3]) {
+                // To look one up again is better than to remember them all.
+                if self.sites.len() >= MOST_SITES {
+                    self.sites.clear();
+                }
                 self.sites.insert(slot[3]);
             }
             last = slot[3];
         }
-        std::mem::take(&mut self.has_new_modules).then(|| self.judge.modules().to_bytes())
+        self.has_new_modules.then(|| self.judge.modules().to_bytes())
+    }
+
+    /// They are written.
+    pub fn modules_written(&mut self) {
+        self.has_new_modules = false;
     }
 
     /// Whether nothing can be said of a slot that holds a call which returned 0.
@@ -250,7 +259,11 @@ impl Inspector {
     }
 
     fn tell_failure(&mut self, function: Function, call: &Call, code: i32) -> Failed {
-        let count = self.failures.entry((function, code, call.site)).or_default();
+        let whence = (function, code, call.site);
+        if self.failures.len() >= MOST_SITES && !self.failures.contains_key(&whence) {
+            return Failed::Keep;
+        }
+        let count = self.failures.entry(whence).or_default();
         *count += 1;
         let mut message = if call.is_injected() {
             format!("{} returned {code}, because an injection asked for it", function.row().name)
@@ -271,7 +284,7 @@ impl Inspector {
     fn end_probe(&mut self, ring: u32, said: &Said<'_>, log: &mut Log) {
         let Some((function, time_ns, probe)) = self.probes.remove(&ring) else { return };
         let is_answered = said.function != function && said.call.end.is_some_and(|end| end.code == ACL_SUCCESS);
-        if is_answered && self.probed.insert((function, probe.site)) {
+        if is_answered && self.probed.len() < MOST_SITES && self.probed.insert((function, probe.site)) {
             let message = format!(
                 "{} is not there on this product or release ({ACL_ERROR_RT_FEATURE_NOT_SUPPORT}), and the program went on \
                  with {}; this is not told again",

@@ -194,6 +194,10 @@ impl Quick<'_> {
     }
 }
 
+/// So many call sites are told of: a program that makes its code at run time has ever new ones. Beyond these they are only
+/// counted.
+pub(crate) const MOST_SITES: usize = 4096;
+
 /// What was told: the rule, the other product by its number, and the call site.
 type Seen = (u8, Option<usize>, u64);
 
@@ -466,7 +470,11 @@ impl Judge {
             total.known += 1;
             return;
         }
-        let count = self.seen.entry((rule.number, on.as_ref().map(|(on, _)| *on), call.site)).or_default();
+        let whence = (rule.number, on.as_ref().map(|(on, _)| *on), call.site);
+        if self.seen.len() >= MOST_SITES && !self.seen.contains_key(&whence) {
+            return;
+        }
+        let count = self.seen.entry(whence).or_default();
         *count += 1;
         let count = *count;
         let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`drain`] | rings into files: what both sides share |
 //! | [`inside`], [`outside`] | the loops of a thread in the host and of the command |
-//! | [`adoption`] | what dead processes have left |
+//! | [`life`], [`adoption`] | whether a process runs, and what dead ones have left |
 //! | [`names`], [`budget`], [`chain`] | file names, how large files may become, a row of files that are appended to |
 //! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment`] |
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
@@ -30,6 +30,7 @@ mod inspector;
 pub mod json;
 pub mod judge;
 pub mod labels;
+pub mod life;
 pub mod line;
 pub mod lines;
 pub mod log;

@@ -101,7 +101,7 @@ pub fn stem(pattern: &[u8], who: &Who) -> String {
 
 /// The name of one file. `turn` 1 is the first try; the next ones are for names that are taken,
 /// and are marked so that they cannot be read as a segment's number.
-pub fn file(stem: &str, segment: u64, turn: u32, kind: Kind) -> String {
+pub fn file(stem: &str, segment: u64, turn: u64, kind: Kind) -> String {
     let mut name = String::from(stem);
     if segment > 0 {
         let _ = write!(name, ".{segment}");

@@ -6,6 +6,7 @@
 use crate::adoption;
 use crate::directory::is_unfinished;
 use crate::drain::Drain;
+use crate::life::has_ended;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::HEADER;
 use aclshim_trace::origin::Origin;
@@ -23,9 +24,9 @@ const ENDED_NAP_NS: u64 = 1_000_000_000;
 /// The processes that are drained.
 pub struct Outside {
     folder: PathBuf,
-    pid_ns: u64,
     /// How many files are held at most.
     most: usize,
+    waiting: usize,
     counts_kinds: bool,
     /// Where the records of those go that are wanted; all are if there is none.
     only: Option<PathBuf>,
@@ -61,11 +62,10 @@ impl Outside {
     /// All processes of our own user whose ring files are in `folder`.
     pub fn new(folder: &Path) -> Self {
         crate::install();
-        let pid_ns = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
         Self {
             folder: folder.to_owned(),
-            pid_ns,
             most: usize::MAX,
+            waiting: 0,
             counts_kinds: false,
             only: None,
             others: BTreeSet::new(),
@@ -115,15 +115,25 @@ impl Outside {
 
     /// Looks for processes that came.
     pub fn find(&mut self) {
-        for path in reader::files(&self.folder).unwrap_or_default() {
-            if !self.drains.contains_key(&path)
-                && self.drains.len() < self.most
-                && self.is_wanted(&path)
-                && let Some(found) = self.open(&path)
-            {
+        let files = reader::files(&self.folder).unwrap_or_default();
+        self.others.retain(|path| files.binary_search(path).is_ok());
+        self.strange.retain(|path, _| files.binary_search(path).is_ok());
+        self.waiting = 0;
+        for path in files {
+            if self.drains.contains_key(&path) || !self.is_wanted(&path) {
+                continue;
+            }
+            if self.drains.len() >= self.most {
+                self.waiting += 1;
+            } else if let Some(found) = self.open(&path) {
                 self.drains.insert(path, found);
             }
         }
+    }
+
+    /// Files that have to wait until others are done with: more are not held at a time.
+    pub fn waiting(&self) -> usize {
+        self.waiting
     }
 
     fn open(&mut self, path: &Path) -> Option<Drained> {
@@ -132,8 +142,7 @@ impl Outside {
         let about = own(path)?;
         let file = match RingFile::open_to_drain(path) {
             Ok(file) => file,
-            Err(Unreadable::NotOurs) if is_unfinished(&about) && is_blank(path) => {
-                // Its process was killed while it made it.
+            Err(Unreadable::NotOurs) if is_unfinished(&about) && is_forsaken(path) => {
                 let _ = std::fs::remove_file(path);
                 return None;
             }
@@ -158,12 +167,12 @@ impl Outside {
 
     /// Looks for processes that ended, writes what they have left, and hands those of which all is written to `done`.
     pub fn end(&mut self, mut done: impl FnMut(&mut Drained)) {
-        let (now, pid_ns) = (monotonic_ns(), self.pid_ns);
+        let now = monotonic_ns();
         self.drains.retain(|_, one| {
             if now < one.rests_until {
                 return true;
             }
-            one.has_ended |= adoption::has_ended(&one.file, &Origin::new(one.file.header()), pid_ns);
+            one.has_ended |= has_ended(&one.file, one.drain.origin());
             let is_done = one.has_ended && adoption::finish_with(&mut one.file, &mut one.drain);
             if is_done {
                 done(one);
@@ -228,12 +237,14 @@ fn own(path: &Path) -> Option<std::fs::Metadata> {
     std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)
 }
 
-/// Whether a file is as long as a header and says nothing yet.
-pub(crate) fn is_blank(path: &Path) -> bool {
+/// Whether a file is as long as a header and says nothing yet, and nobody has it any more: its process was killed while it
+/// made it. (One that is only stopped goes on in time.)
+fn is_forsaken(path: &Path) -> bool {
     let mut begin = [1; 8];
     let open = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     open.is_ok_and(|file| {
         let is_short = file.metadata().is_ok_and(|about| about.len() <= HEADER as u64);
-        is_short && file.read_at(&mut begin, 0).is_ok_and(|read| read == 0 || begin == [0; 8])
+        let is_blank = is_short && file.read_at(&mut begin, 0).is_ok_and(|read| read == 0 || begin == [0; 8]);
+        is_blank && reader::is_alone(&file) == Some(true)
     })
 }

@@ -3,8 +3,14 @@
 use crate::chain::{Chain, Place};
 use crate::failure::{Failure, Report, Step, Trouble};
 use crate::names::Kind;
-use aclshim_trace::segment::{Head, LONGEST_PAYLOAD, Preamble, kind};
+use aclshim_trace::layout::Header;
+use aclshim_trace::segment::{BLOCK_MAGIC, HEAD, Head, LONGEST_PAYLOAD, Preamble, kind};
+use aclshim_trace::segment_reader::SegmentReader;
+use std::fs::OpenOptions;
 use std::io;
+use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The trace files of one process.
@@ -20,16 +26,21 @@ pub struct TraceWriter {
 /// The segments of this process and how many outermost calls each holds.
 #[derive(Debug, Default)]
 struct Past {
+    /// What the names of its files begin with; taken when earlier drains' are looked for.
+    stem: Option<String>,
     /// The last one is written now.
     segments: Vec<(PathBuf, u64)>,
     evicted: u64,
+    /// Of these, what earlier drains tell of.
+    told: u64,
 }
 
 impl TraceWriter {
     /// A writer; it makes no file before there is a block. `header` is the process's ring header
     /// and stands at the start of each file.
     pub fn new(place: Place, header: &[u8]) -> Self {
-        Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past: Past::default(), written: 0 }
+        let past = Past { stem: Some(place.stem.clone()), ..Past::default() };
+        Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past, written: 0 }
     }
 
     /// What the next file begins with.
@@ -45,6 +56,7 @@ impl TraceWriter {
         if payload.len() > LONGEST_PAYLOAD {
             return Err(chain.fail(Step::Write, libc::EMSGSIZE));
         }
+        past.recall(chain.dir(), header);
         let bytes = head.to_bytes(payload);
         chain.append([&bytes, payload], &mut |segment, path| {
             let evicted = past.begin(path);
@@ -62,9 +74,10 @@ impl TraceWriter {
         self.append(head, &self.written.to_le_bytes())
     }
 
-    /// How many outermost calls went with older segments, as far as was known when the last one began.
+    /// How many outermost calls went with older segments since this drain began, as far as was known when the last one
+    /// did.
     pub fn evicted(&self) -> u64 {
-        self.past.evicted
+        self.past.evicted - self.past.told
     }
 
     /// The file that is written now.
@@ -83,13 +96,61 @@ impl TraceWriter {
     }
 }
 
+/// The process that a header is of.
+fn whose(header: &[u8]) -> Option<[&[u8]; 3]> {
+    let field = |at: usize, len: usize| header.get(at..at + len);
+    Some([
+        field(offset_of!(Header, pid), size_of::<u32>())?,
+        field(offset_of!(Header, born_ns), size_of::<u64>())?,
+        field(offset_of!(Header, boot_id), 40)?,
+    ])
+}
+
+/// What a segment of that process tells of older ones, and how many outermost calls it holds itself, by the heads of its
+/// blocks.
+fn look(path: &Path, header: &[u8]) -> Option<(u64, u64)> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let reader = SegmentReader::open(&file).ok()?;
+    if whose(&reader.header)? != whose(header)? {
+        return None;
+    }
+    let (mut calls, mut at, mut bytes) = (0, reader.good(), [0; HEAD]);
+    while file.read_exact_at(&mut bytes, at).is_ok() && bytes.starts_with(&BLOCK_MAGIC) {
+        let head = Head::from_bytes(&bytes);
+        calls += if head.kind == kind::SLOTS { u64::from(head.flags) } else { 0 };
+        at += HEAD as u64 + u64::from(head.bytes);
+    }
+    Some((reader.preamble.evicted, calls))
+}
+
 impl Past {
+    /// Looks, the first time, what earlier drains of the same process have written: it may go, too.
+    fn recall(&mut self, dir: &Path, header: &[u8]) {
+        let Some(stem) = self.stem.take() else { return };
+        let is_like_ours = |name: &[u8]| {
+            let end = [b".", Kind::Trace.extension().as_bytes()].concat();
+            name.starts_with(stem.as_bytes()) && name.ends_with(&end)
+        };
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            if is_like_ours(entry.file_name().as_bytes())
+                && let Some((evicted, calls)) = look(&entry.path(), header)
+            {
+                self.told = self.told.max(evicted);
+                self.segments.push((entry.path(), calls));
+            }
+        }
+        self.evicted = self.told;
+    }
+
     /// A new segment begins: how many slots are gone. Another process may have removed the files,
     /// so we look instead of remembering what we removed.
     fn begin(&mut self, path: &Path) -> u64 {
         let mut gone = 0;
-        self.segments.retain(|(path, slots)| {
-            let missing = std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        self.segments.retain(|(old, slots)| {
+            let about = std::fs::symlink_metadata(old);
+            // The new one may have the name of one that is gone.
+            let missing = old == path || about.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
             gone += if missing { *slots } else { 0 };
             !missing
         });
@@ -110,7 +171,6 @@ mod tests {
     use super::*;
     use crate::budget::Sizes;
     use crate::scratch::Scratch;
-    use aclshim_trace::segment_reader::SegmentReader;
     use std::fs::{self, File};
     use std::os::unix::fs::MetadataExt;
 
@@ -170,6 +230,35 @@ mod tests {
         assert_eq!(writer.evicted(), 1280);
         let last = SegmentReader::open(File::open(writer.path().unwrap()).unwrap()).unwrap();
         assert_eq!((last.preamble.segment, last.preamble.evicted), (6, 1280));
+    }
+
+    #[test]
+    fn calls_of_an_earlier_drain_are_counted_when_they_go_and_those_of_others_are_not() {
+        let scratch = Scratch::new("trace-earlier");
+        let writer = |pid: u8| {
+            let mut header = vec![0; size_of::<Header>()];
+            header[offset_of!(Header, pid)] = pid;
+            let sizes = Sizes { segment: 1000, budget: 1 << 30 };
+            TraceWriter::new(Place { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, &header)
+        };
+        let append = |writer: &mut TraceWriter| {
+            writer.append(&Head { flags: 10, ..block(0) }, &[0; 640]).unwrap();
+            writer.path().unwrap().to_path_buf()
+        };
+        let told = |path: &Path| SegmentReader::open(File::open(path).unwrap()).unwrap().preamble.evicted;
+        let mut first = writer(1);
+        let files: Vec<PathBuf> = (0..3).map(|_| append(&mut first)).collect();
+        fs::remove_file(&files[0]).unwrap();
+        let last = append(&mut first);
+        assert_eq!((told(&last), first.evicted()), (10, 10));
+        let other = append(&mut writer(2));
+        drop(first);
+        let mut second = writer(1);
+        assert_eq!((told(&append(&mut second)), second.evicted()), (10, 0), "it is told once more, and counted once");
+        fs::remove_file(&files[1]).unwrap();
+        fs::remove_file(&files[2]).unwrap();
+        fs::remove_file(other).unwrap();
+        assert_eq!((told(&append(&mut second)), second.evicted()), (30, 20));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A record may be in both, if its drain ended between writing it and giving the slot back. It is read
 //! once: by process, ring and number.
 
-use crate::adoption::is_gone;
+use crate::life::{Life, life};
 use crate::modules::Modules;
 use crate::process::From;
 pub use crate::process::{Found, Process};
@@ -13,6 +13,7 @@ use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
 use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::{self, State, Words};
+use aclshim_trace::turn::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
@@ -149,11 +150,23 @@ impl Survey {
         }
         let mut known = BTreeSet::new();
         all.traces.retain(|path| known.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
-        // By process and number of the segment, not by name: the tenth comes after the second.
-        all.traces.sort_by_cached_key(|path| {
-            let opened = File::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
-            opened.map(|opened| (opened.preamble.first_ns, opened.preamble.segment))
+        // By process and turn of the segment, not by name: the tenth comes after the second.
+        let mut traces = Vec::new();
+        let mut begins = BTreeMap::new();
+        for path in all.traces {
+            let opened = File::open(&path).ok().and_then(|file| SegmentReader::open(BufReader::new(file)).ok());
+            let found = opened.and_then(|mut opened| {
+                let whose = key(&Origin::from_bytes(&opened.header)?);
+                let begin: &mut u64 = begins.entry(whose.clone()).or_insert(u64::MAX);
+                *begin = opened.preamble.first_ns.min(*begin);
+                Some((whose, Turn::of(&mut opened)))
+            });
+            traces.push((found, path));
+        }
+        traces.sort_by_cached_key(|(found, _)| {
+            found.as_ref().map(|(whose, turn)| (begins.get(whose).copied(), whose.clone(), *turn))
         });
+        all.traces = traces.into_iter().map(|(_, path)| path).collect();
         Ok(all)
     }
 
@@ -223,7 +236,7 @@ impl Survey {
             SegmentReader::open(BufReader::with_capacity(BUFFER, file)).map_err(|stop| stop.to_string())?;
         let origin = Origin::from_bytes(&reader.header).ok_or("the header is too short")?;
         // Of another boot nobody knows the pace of the ticks but the file, and best by its last moment.
-        let moment = if origin.is_of_this_boot() { None } else { last_moment(path) }.unwrap_or_default();
+        let moment = if origin.is_of_this_boot == Some(true) { None } else { last_moment(path) }.unwrap_or_default();
         let origin = Origin::with_moment(&reader.header, moment).unwrap_or(origin);
         let process = self.number(&origin);
         let known = &mut self.processes[process];
@@ -303,7 +316,7 @@ impl Survey {
         }
         process.write_failures = snapshot.write_failures;
         process.judge.learn(&snapshot.origin);
-        if snapshot.origin.is_of_this_boot() && !is_gone(&snapshot.origin) {
+        if life(&snapshot.origin) == Life::Alive {
             process.judge.modules().learn(Modules::of(&snapshot.origin.pid.to_string()));
         }
         process
@@ -397,7 +410,7 @@ impl Snapshot {
             lost: Vec::new(),
             runs: Vec::new(),
         };
-        let waits = follows && !is_gone(&snapshot.origin);
+        let waits = follows && life(&snapshot.origin) != Life::Gone;
         for number in 0..rings {
             let Some(ring) = file.ring(number) else { continue };
             let mut from = ring.control.drained.load(Ordering::Acquire);

@@ -1,11 +1,12 @@
 //! What a process leaves that was killed, and what its drain leaves that was killed with it: the records are in the
 //! ring, and nothing else does harm.
 
-use aclshim_collect::adoption;
+use aclshim_collect::adoption::{self, Adoption};
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
 use aclshim_collect::drain::Drain;
 use aclshim_collect::names::{Who, stem};
+use aclshim_collect::outside::Outside;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::Survey;
 use aclshim_trace::file;
@@ -18,6 +19,7 @@ use aclshim_trace::segment_reader::SegmentReader;
 use aclshim_trace::slot::{self, Layout};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -155,4 +157,101 @@ fn a_trace_that_was_cut_before_its_first_block_is_harmless_and_goes_in_time() {
         assert!(!cut.exists(), "{length}");
         fs::remove_dir_all(folder).unwrap();
     }
+}
+
+/// A folder with a directory for what is written.
+fn folders(name: &str) -> (PathBuf, PathBuf) {
+    let folder = std::env::temp_dir().join(format!("aclshim-killed-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let out = folder.join("out");
+    fs::create_dir_all(&out).unwrap();
+    (folder, out)
+}
+
+#[test]
+fn a_ring_that_cannot_be_mapped_is_kept() {
+    let (folder, out) = folders("unmapped");
+    let path = ring_file(&folder, &out);
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(1 << 20).unwrap();
+    // In the middle of a page, where something stands: as much use as want of memory.
+    let begin = RingFile::open(&path).unwrap().header().first + 4096 + 8;
+    file.write_all_at(&begin.to_le_bytes(), std::mem::offset_of!(Header, first) as u64).unwrap();
+    adoption::finish(RingFile::open_to_drain(&path).unwrap());
+    assert!(path.exists());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_could_not_be_written_once_does_not_keep_a_ring_for_ever() {
+    let (folder, out) = folders("stale");
+    let path = ring_file(&folder, &out);
+    let mut file = RingFile::open_to_drain(&path).unwrap();
+    let mut drain = Drain::new(file.header(), "outside");
+    file.look_for_rings();
+    assert_eq!(drain.pass(file.header(), |number| file.ring(number), Reading::Drain), CALLS);
+    fs::rename(&out, folder.join("elsewhere")).unwrap();
+    fs::remove_dir_all(folder.join("elsewhere")).unwrap();
+    fs::write(&out, "no directory").unwrap();
+    assert!(!adoption::finish_with(&mut file, &mut drain), "its end cannot be written");
+    fs::remove_file(&out).unwrap();
+    assert!(adoption::finish_with(&mut file, &mut drain) && !path.exists());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_ring_of_another_directory_is_removed_only_when_all_is_told() {
+    let (folder, out) = folders("others");
+    let (first, place) = ring_of(&folder, &out, Mode::Audit);
+    // A number that nobody has.
+    let path = folder.join("aclshim-999999999-1.ring");
+    fs::rename(first, &path).unwrap();
+    call(&place, CALLS);
+    let mut file = RingFile::open_to_drain(&path).unwrap();
+    file.look_for_rings();
+    let ring = |number| file.ring(number);
+    let look = |dir: &Path| {
+        // SAFETY: zero is a valid header.
+        let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
+        let dir = dir.as_os_str().as_bytes();
+        header.dir[..dir.len()].copy_from_slice(dir);
+        let mut adoption = Adoption::new(folder.join("aclshim-1-1.ring"), &header);
+        while !adoption.look() {}
+        path.exists()
+    };
+    let other = folder.join("other");
+    {
+        let mut drain = Drain::new(file.header(), "outside");
+        drain.pass(file.header(), ring, Reading::Drain);
+    }
+    let control = file.ring(0).unwrap().control;
+    assert_eq!(control.drained.load(Ordering::Relaxed), CALLS);
+    control.not_recorded.store(3, Ordering::Relaxed);
+    drop(file);
+    assert!(look(&other), "neither its end nor what it has lost is told");
+    assert!(!look(&out), "who writes there tells it");
+    let mut survey = Survey::default();
+    survey.read(&out, &[]).unwrap();
+    let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+    assert_eq!((process.account.total().calls, process.not_recorded), (CALLS, 3));
+
+    let (first, _) = ring_of(&folder, &out, Mode::Audit);
+    fs::rename(first, &path).unwrap();
+    assert!(!look(&other), "nothing is in it");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_file_that_says_nothing_is_removed_when_nobody_has_it_any_more() {
+    let (folder, _) = folders("blank");
+    let path = folder.join("aclshim-999999999-1.ring");
+    let maker = File::options().create_new(true).write(true).open(&path).unwrap();
+    maker.set_modified(SystemTime::now() - Duration::from_secs(120)).unwrap();
+    let mut outside = Outside::new(&folder);
+    outside.look();
+    assert!(path.exists(), "who makes it may be stopped");
+    drop(maker);
+    outside.look();
+    assert!(!path.exists());
+    fs::remove_dir_all(folder).unwrap();
 }

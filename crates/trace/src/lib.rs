@@ -2,7 +2,7 @@
 //!
 //! [`layout`] and [`slot`] are the format. [`ring`] and [`file`] write it inside the host: no heap, no
 //! lock. [`reader`], [`ring_file`] and [`record`] read it, inside and outside; [`origin`] tells whose it is.
-//! [`segment`] and [`segment_reader`] are the files that a drain makes of it.
+//! [`segment`], [`segment_reader`] and [`turn`] are the files that a drain makes of it.
 
 #[cfg(not(loom))]
 pub mod clock;
@@ -26,3 +26,4 @@ pub mod slot;
 pub mod sync;
 pub mod text;
 pub mod told;
+pub mod turn;

@@ -26,6 +26,9 @@ pub struct Origin {
     pub host: String,
     /// The machine's boot.
     pub boot_id: String,
+    /// Whether that is this machine's last one: its ticks are ours then. `None` if the header does not say, or we cannot
+    /// know which boot this is.
+    pub is_of_this_boot: Option<bool>,
     /// The program.
     pub executable: PathBuf,
     /// Where its output goes.
@@ -106,6 +109,7 @@ impl Origin {
             born_ns: header.born_ns,
             host: text(&header.host),
             boot_id: text(&header.boot_id),
+            is_of_this_boot: is_this_boot(bytes(&header.boot_id)),
             executable: path(&header.executable),
             dir: path(&header.dir),
             rank: text(&header.rank),
@@ -125,7 +129,7 @@ impl Origin {
         };
         let (born, later) = (header.born.get(), header.later.get());
         let is_far = later[0] > born[0] && later[2].saturating_sub(born[2]) > 100_000_000;
-        origin.calibration = if is_far || header.ticks_hz != 0 || !origin.is_of_this_boot() {
+        origin.calibration = if is_far || header.ticks_hz != 0 || origin.is_of_this_boot != Some(true) {
             Calibration::new(born, later, header.ticks_hz)
         } else {
             // The counter still runs, and we are a second moment ourselves.
@@ -151,12 +155,13 @@ impl Origin {
         }
         Some(Self::new(&header))
     }
+}
 
-    /// Whether it is a process of this machine since its last boot: its ticks are ours.
-    pub fn is_of_this_boot(&self) -> bool {
-        let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        !self.boot_id.is_empty() && here.trim_ascii() == self.boot_id.as_bytes()
-    }
+/// Whether this machine runs since that boot, if both are known.
+fn is_this_boot(boot_id: &[u8]) -> Option<bool> {
+    let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let here = here.trim_ascii();
+    (!here.is_empty() && !boot_id.is_empty()).then(|| here == boot_id)
 }
 
 #[cfg(test)]
@@ -195,6 +200,17 @@ mod tests {
         let older = &bytes[..offset_of!(Header, maps)];
         assert_eq!(Origin::from_bytes(older), Origin::from_bytes(bytes));
         assert_eq!(Origin::from_bytes(&older[..older.len() - 1]), None);
+    }
+
+    #[test]
+    fn a_boot_that_is_not_told_is_not_another_one() {
+        let mut header = header();
+        assert_eq!(Origin::new(&header).is_of_this_boot, None);
+        header.boot_id[..8].copy_from_slice(b"not here");
+        assert_eq!(Origin::new(&header).is_of_this_boot, Some(false));
+        let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+        header.boot_id[..36].copy_from_slice(&here[..36]);
+        assert_eq!(Origin::new(&header).is_of_this_boot, Some(true));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::sync::{Ordering, spin_loop};
 use crate::told;
 
 #[cfg(not(loom))]
-pub use crate::ring_file::{MOST_RINGS, RingFile, Unreadable, files, lock};
+pub use crate::ring_file::{MOST_RINGS, RingFile, Unreadable, files, is_alone, lock};
 
 /// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,11 +177,20 @@ impl Ring<'_> {
         Seen::Record(count)
     }
 
+    /// Where reading from number `from` on comes to an end, if it does: of the living it does not.
+    pub fn reach(&self, from: u64, how: Reading) -> u64 {
+        if how.is_of_the_living() { u64::MAX } else { self.end(from) }
+    }
+
     /// Reads records from number `from` on, `most` slots or a few more.
     pub fn read(&self, from: u64, how: Reading, most: usize) -> Run {
+        self.read_to(self.reach(from, how), from, how, most)
+    }
+
+    /// The same as far as the ring [reaches](Self::reach): who reads in small pieces need not look for that each time.
+    pub fn read_to(&self, end: u64, from: u64, how: Reading, most: usize) -> Run {
         let slots = Vec::with_capacity(most.min(self.slots.len()) + 64);
         let mut run = Run { first: from, slots, next: from, overwritten: 0 };
-        let end = if how.is_of_the_living() { u64::MAX } else { self.end(from) };
         let mut gaps = 0;
         while run.slots.len() < most && run.next < end {
             // No more of them can be in a ring than it has slots: what stands there makes no sense.

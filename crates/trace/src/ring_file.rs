@@ -53,6 +53,8 @@ pub struct RingFile {
     slots: usize,
     /// Those that are made.
     rings: Vec<Option<Mapping>>,
+    /// Whether all that are made could be mapped.
+    is_whole: bool,
     protection: libc::c_int,
 }
 
@@ -90,7 +92,8 @@ impl RingFile {
             return Err(Unreadable::Short(about.size()));
         }
         let header = Mapping::new(&file, 0, size_of::<Header>(), protection).map_err(Unreadable::Io)?;
-        let mut opened = Self { path: path.to_owned(), file, header, slots: 0, rings: Vec::new(), protection };
+        let mut opened =
+            Self { path: path.to_owned(), file, header, slots: 0, rings: Vec::new(), is_whole: true, protection };
         let slots = opened.header().slots;
         if !slots.is_power_of_two() || slots > MOST_SLOTS || opened.header().stride < crate::layout::stride(slots) {
             return Err(Unreadable::NotOurs);
@@ -115,23 +118,15 @@ impl RingFile {
         Ok(self.file.metadata()?.ino())
     }
 
-    /// Whether nobody else has the file open or mapped for writing, in whatever namespace or container of this machine;
-    /// `None` where the file system cannot say. For a file that is opened to be drained, by its owner.
-    ///
-    /// A lease on a file is granted to its only user. It is given back at once: who opens the file in between waits for
-    /// that, and the system tells us by a signal; by one that does nothing, not by SIGIO, which would end us.
+    /// See [`is_alone`]. For a file that is opened to be drained.
     pub fn is_alone(&self) -> Option<bool> {
-        // SAFETY: an open descriptor of ours.
-        unsafe { libc::fcntl(self.file.as_raw_fd(), F_SETSIG, libc::SIGURG) };
-        let lease = |kind: libc::c_int| {
-            // SAFETY: an open descriptor of ours.
-            unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETLEASE, kind) }
-        };
-        if lease(libc::F_WRLCK) == 0 {
-            lease(libc::F_UNLCK);
-            return Some(true);
-        }
-        (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(false)
+        is_alone(&self.file)
+    }
+
+    /// Whether all rings that were made when they were last looked for can be read: one that could not be mapped holds
+    /// nobody knows what.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Maps the rings that were made since; how many there may be.
@@ -143,15 +138,20 @@ impl RingFile {
         let length = CONTROL + self.slots * size_of::<Slot>();
         self.rings.resize_with(self.rings.len().max(made), || None);
         let (first, stride) = (self.header().first, self.header().stride);
-        let size = self.file.metadata().map_or(0, |about| about.size());
+        let size = self.file.metadata().map(|about| about.size());
+        self.is_whole = size.is_ok();
+        let size = size.unwrap_or(0);
         for (number, place) in self.rings.iter_mut().enumerate().filter(|(_, place)| place.is_none()) {
             let begin = (number as u64).checked_mul(stride).and_then(|at| at.checked_add(first));
             // What is not there, or is not made yet, must not be touched: a fault would be a signal.
             let Some(begin) = begin.filter(|begin| begin.saturating_add(length as u64) <= size) else { continue };
             let mut owner = [0; 4];
-            if self.file.read_exact_at(&mut owner, begin).is_ok() && owner != [0; 4] {
-                *place = Mapping::new(&self.file, begin, length, self.protection).ok();
+            let is_read = self.file.read_exact_at(&mut owner, begin).is_ok();
+            if is_read && owner == [0; 4] {
+                continue;
             }
+            *place = Mapping::new(&self.file, begin, length, self.protection).ok().filter(|_| is_read);
+            self.is_whole &= place.is_some();
         }
         self.rings.len()
     }
@@ -168,9 +168,9 @@ impl RingFile {
 }
 
 /// More than any process has: what a file says beyond that is nonsense.
-const MOST_SLOTS: u32 = 1 << 24;
+const MOST_SLOTS: u32 = 1 << 20;
 /// The same for rings.
-pub const MOST_RINGS: u32 = 1 << 16;
+pub const MOST_RINGS: u32 = 1 << 12;
 
 /// Takes a ring file for draining, until `file` is closed.
 pub fn lock(file: &File) -> Result<(), Unreadable> {
@@ -180,6 +180,25 @@ pub fn lock(file: &File) -> Result<(), Unreadable> {
     }
     let error = io::Error::last_os_error();
     Err(if error.kind() == io::ErrorKind::WouldBlock { Unreadable::Taken } else { Unreadable::Io(error) })
+}
+
+/// Whether nobody else has a file of our own user open or mapped for writing, in whatever namespace or container of this
+/// machine; `None` where the file system cannot say.
+///
+/// A lease on a file is granted to its only user. It is given back at once: who opens the file in between waits for
+/// that, and the system tells us by a signal; by one that does nothing, not by SIGIO, which would end us.
+pub fn is_alone(file: &File) -> Option<bool> {
+    // SAFETY: an open descriptor of ours.
+    unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) };
+    let lease = |kind: libc::c_int| {
+        // SAFETY: an open descriptor of ours.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) }
+    };
+    if lease(libc::F_WRLCK) == 0 {
+        lease(libc::F_UNLCK);
+        return Some(true);
+    }
+    (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(false)
 }
 
 struct Mapping {

@@ -31,7 +31,7 @@ impl Socket {
         let listener = listen(path).with_context(|| path.display().to_string())?;
         let inode = fs::symlink_metadata(path)?.ino();
         let asking = Arc::new(AtomicUsize::new(0));
-        std::thread::spawn(move || {
+        let listening = std::thread::Builder::new().spawn(move || {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else {
                     // No descriptor is free, most likely.
@@ -43,13 +43,25 @@ impl Socket {
                 }
                 asking.fetch_add(1, Ordering::Relaxed);
                 let (asking, metrics) = (asking.clone(), metrics.clone());
-                std::thread::spawn(move || {
+                let asker = Asker(asking);
+                // Where there is no thread to be had, whoever asks may ask again.
+                let _ = std::thread::Builder::new().spawn(move || {
                     let _ = answer(stream, &metrics);
-                    asking.fetch_sub(1, Ordering::Relaxed);
+                    drop(asker);
                 });
             }
         });
+        listening.with_context(|| format!("{}: no thread can be started", path.display()))?;
         Ok(Self { path: path.to_owned(), inode })
+    }
+}
+
+/// One of those who are being answered.
+struct Asker(Arc<AtomicUsize>);
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

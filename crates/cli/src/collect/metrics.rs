@@ -4,6 +4,7 @@
 //! What belongs to one process, losses and how full its rings are, is told while it is drained, and then goes into the totals.
 
 use aclshim_collect::account::Sums;
+use aclshim_collect::drain::losses;
 use aclshim_collect::outside::Drained;
 use aclshim_facts::Function;
 use aclshim_facts::abi;
@@ -164,7 +165,7 @@ impl Process {
     /// What is known of it; `fullest` is the most slots that one of its rings had.
     pub fn of(one: &Drained, fullest: u64) -> Self {
         let header = one.file.header();
-        let losses = one.drain.losses(header, |number| one.file.ring(number));
+        let losses = losses(header, |number| one.file.ring(number));
         let name = one.file.path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(SUFFIX)).unwrap_or_default();
         let (pid, born) = name.split_once('-').unwrap_or_default();

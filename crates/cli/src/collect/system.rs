@@ -61,13 +61,29 @@ pub fn empty(mut file: &File) {
     while file.read(&mut buffer).is_ok_and(|read| read > 0) {}
 }
 
-/// Has reads of a descriptor return at once.
+/// Has reads and writes of a descriptor return at once.
 pub fn never_wait(fd: RawFd) {
+    change_flags(fd, |flags| flags | libc::O_NONBLOCK);
+}
+
+/// Has them wait again.
+pub fn always_wait(fd: RawFd) {
+    change_flags(fd, |flags| flags & !libc::O_NONBLOCK);
+}
+
+fn change_flags(fd: RawFd, change: impl Fn(libc::c_int) -> libc::c_int) {
     // SAFETY: an open descriptor of ours.
     unsafe {
         let flags = libc::fcntl(fd, libc::F_GETFL);
-        libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
+        libc::fcntl(fd, libc::F_SETFL, change(flags));
     }
+}
+
+/// Whether a line can be written without waiting; also where it would fail at once.
+pub fn can_write(file: BorrowedFd<'_>) -> bool {
+    let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: a list of one.
+    unsafe { libc::poll(&mut asked, 1, 0) == 1 }
 }
 
 /// Asks for as many descriptors as we may have; how many these are.

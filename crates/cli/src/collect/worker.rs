@@ -9,13 +9,14 @@
 
 use super::Arguments;
 use super::metrics::{Process, Report, Totals};
-use super::system::{arrivals, empty, most_descriptors, signals, wait};
+use super::system::{always_wait, arrivals, can_write, empty, most_descriptors, never_wait, signals, wait};
 use crate::run::say;
 use aclshim_collect::outside::{Drained, Outside};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     outside.count_kinds();
     // Each process takes one for its ring file, and two for what is written.
     outside.hold_at_most((most_descriptors().saturating_sub(32) / 3) as usize);
-    let mut worker = Worker::new(outside);
+    let mut worker = Worker::new(outside)?;
     if arguments.once {
         return worker.once();
     }
@@ -107,7 +108,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
             break;
         }
     }
-    worker.tell()?;
+    worker.tell_last()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,20 +121,31 @@ struct Worker {
     minute: Instant,
     /// What was told last.
     told: String,
+    /// Where it is told, and what of it has not gone there yet.
+    listener: File,
+    unsent: Vec<u8>,
     /// Processes whose records cannot be written, as far as that was said.
     troubled: BTreeSet<PathBuf>,
+    /// Whether it was said that others wait.
+    is_full: bool,
 }
 
 impl Worker {
-    fn new(outside: Outside) -> Self {
-        Self {
+    fn new(outside: Outside) -> Result<Self> {
+        let listener = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        // Who does not listen must not stop us.
+        never_wait(listener.as_raw_fd());
+        Ok(Self {
             outside,
             past: Totals::default(),
             fullest: BTreeMap::new(),
             minute: Instant::now(),
             told: String::new(),
+            listener,
+            unsent: Vec::new(),
             troubled: BTreeSet::new(),
-        }
+            is_full: false,
+        })
     }
 
     /// Writes what there is now, and says what could not be written.
@@ -153,8 +165,10 @@ impl Worker {
                 left -= 1;
             }
         }
-        self.tell()?;
-        Ok(if self.troubled.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        self.complain();
+        let is_well = self.troubled.is_empty();
+        self.tell_last()?;
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     /// Makes room for others where as many are held as may be; whether it had to.
@@ -201,9 +215,28 @@ impl Worker {
         }
     }
 
+    /// The same while it goes on: where nobody listens, later.
+    fn complain_if_heard(&mut self) {
+        if !can_write(io::stderr().as_fd()) {
+            return;
+        }
+        let known: BTreeSet<PathBuf> = self.outside.drained().map(|one| one.file.path.clone()).collect();
+        let strange = self.outside.strange();
+        self.troubled.retain(|path| strange.contains_key(path) || known.contains(path));
+        let waiting = self.outside.waiting();
+        if waiting > 0 && !self.is_full {
+            say(format_args!(
+                "aclshim: as many processes are drained as there are descriptors for; {waiting} wait, and records that their \
+                 rings have no room for are lost: raise the limit (ulimit -n)"
+            ));
+        }
+        self.is_full = waiting > 0;
+        self.complain();
+    }
+
     /// Tells what it has counted, if that has changed.
     fn tell(&mut self) -> Result<()> {
-        self.complain();
+        self.complain_if_heard();
         let is_over = self.minute.elapsed() >= FULL;
         if is_over {
             self.minute = Instant::now();
@@ -219,17 +252,41 @@ impl Worker {
             report.processes.push(Process::of(one, *now.max(before)));
         }
         let line = serde_json::to_string(&report)? + "\n";
-        if line != self.told {
-            std::io::stdout().write_all(line.as_bytes())?;
-            std::io::stdout().flush()?;
+        if line != self.told && self.unsent.is_empty() {
+            self.unsent.extend(line.as_bytes());
             self.told = line;
+        }
+        self.send()?;
+        Ok(())
+    }
+
+    /// The same at the end, when there is time.
+    fn tell_last(&mut self) -> Result<()> {
+        always_wait(self.listener.as_raw_fd());
+        self.send()?;
+        self.tell()
+    }
+
+    /// Sends what is to be told, as far as it is taken.
+    fn send(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.listener.write(&self.unsent) {
+                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 }
 
-/// How many slots of the fullest ring wait to be written.
+/// How many slots of the fullest ring wait because they cannot be written. (Where they can, a pass has just counted
+/// them; to look for them is to look at all slots.)
 fn waiting(one: &mut Drained) -> u64 {
+    if one.drain.is_well() {
+        return 0;
+    }
     let rings = (0..one.file.look_for_rings()).filter_map(|number| one.file.ring(number));
     let waiting = |ring: aclshim_trace::reader::Ring<'_>| {
         let drained = ring.control.drained.load(std::sync::atomic::Ordering::Relaxed);

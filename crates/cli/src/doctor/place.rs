@@ -2,7 +2,7 @@
 
 use super::report::{Report, many};
 use super::setup::is;
-use aclshim_collect::adoption::is_gone;
+use aclshim_collect::life::{Life, life};
 use aclshim_facts::settings::{BUDGET, DIR, DRAIN, RING_DIR, RING_SIZE, Setting};
 use aclshim_trace::layout::{CONTROL, UNIT};
 use aclshim_trace::origin::Origin;
@@ -148,19 +148,16 @@ fn limit(report: &mut Report, ring: u64) {
 
 /// Rings of processes that have ended.
 fn leftovers(report: &mut Report, folder: &Path) {
-    let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
     let (mut alive, mut dead, mut bytes) = (0, 0, 0);
     for file in files(folder).unwrap_or_default() {
         let Ok(ring) = RingFile::open(&file) else { continue };
-        let origin = Origin::new(ring.header());
-        if origin.pid_ns != namespace {
-            continue;
-        }
-        if is_gone(&origin) {
-            dead += 1;
-            bytes += fs::metadata(&file).map_or(0, |about| about.blocks() * 512);
-        } else {
-            alive += 1;
+        match life(&Origin::new(ring.header())) {
+            Life::Gone => {
+                dead += 1;
+                bytes += fs::metadata(&file).map_or(0, |about| about.blocks() * 512);
+            }
+            Life::Alive => alive += 1,
+            Life::Elsewhere => {}
         }
     }
     if dead > 0 {

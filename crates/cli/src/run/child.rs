@@ -184,6 +184,9 @@ impl Child {
             let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG | libc::WUNTRACED) };
             match pid {
                 pid if pid <= 0 => return None,
+                pid if pid == self.sentry.pid => {
+                    self.sentry.is_gone = libc::WIFEXITED(status) || libc::WIFSIGNALED(status)
+                }
                 pid if pid != self.pid => {}
                 _ if libc::WIFEXITED(status) => return Some(End::Exited(libc::WEXITSTATUS(status) as u8)),
                 _ if libc::WIFSIGNALED(status) => return Some(End::Killed(libc::WTERMSIG(status))),

@@ -13,6 +13,8 @@ pub struct Sentry {
     /// Its number.
     pub pid: libc::pid_t,
     line: UnixStream,
+    /// Whether it has been waited for: its number may be another's.
+    pub is_gone: bool,
 }
 
 const ASK: u8 = 0;
@@ -36,7 +38,7 @@ impl Sentry {
             }
             pid => {
                 line.set_read_timeout(Some(Duration::from_millis(50)))?;
-                Ok(Self { pid, line })
+                Ok(Self { pid, line, is_gone: false })
             }
         }
     }
@@ -45,6 +47,9 @@ impl Sentry {
     pub fn got(&mut self, signal: libc::c_int) -> bool {
         // Whoever walks through the group to send a signal has a lock that this waits for: afterwards the sentry has it, if
         // it is to have it.
+        if self.is_gone {
+            return false;
+        }
         // SAFETY: leaves the sentry in the group where it is.
         unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
         self.ask(ASK, signal)
@@ -72,7 +77,7 @@ impl Sentry {
                 _ => break,
             }
             // Somebody has stopped the whole group, and continued only some of it.
-            if is_stopped(self.pid) {
+            if !self.is_gone && is_stopped(self.pid) {
                 was_woken = true;
                 // SAFETY: our own child.
                 unsafe { libc::kill(self.pid, libc::SIGCONT) };
@@ -92,8 +97,11 @@ impl Sentry {
 
     /// Sends it home.
     pub fn dismiss(self) {
-        let Self { pid, line } = self;
+        let Self { pid, line, is_gone } = self;
         drop(line);
+        if is_gone {
+            return;
+        }
         // It may be stopped, and has nothing left to do.
         // SAFETY: our own child.
         unsafe {

@@ -11,12 +11,13 @@ use aclshim_trace::record::{Entry, decode};
 use aclshim_trace::segment::{BLOCK_MAGIC, HEAD, Head, Preamble, SLOT, kind};
 use aclshim_trace::segment_reader::{Block, Damage, SegmentReader};
 use aclshim_trace::slot::Words;
+use aclshim_trace::turn::Turn;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -38,8 +39,7 @@ impl Copy {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".unfinished");
         let unfinished = path.with_file_name(name);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
-        let file = file.with_context(|| format!("{}: cannot be made", unfinished.display()))?;
+        let file = kept::create(&unfinished).with_context(|| format!("{}: cannot be made", unfinished.display()))?;
         let mut copy = Self { path: path.to_owned(), unfinished, file: BufWriter::new(file), bytes: preamble.before };
         copy.put(&preamble.to_bytes(header))?;
         Ok(copy)
@@ -180,17 +180,19 @@ enum Starts {
 impl Starts {
     fn of(path: &Path, header: &[u8], preamble: &Preamble, is_damaged: bool) -> Self {
         let mut ends: Option<BTreeMap<u32, u64>> = None;
+        let open = |path: &Path| Some(BufReader::with_capacity(1 << 20, kept::open(path).ok()?));
+        let own = open(path).and_then(|file| SegmentReader::open_anyway(file).ok());
+        let turn = own.map_or(Turn::new(preamble, None), |(mut reader, _)| Turn::of(&mut reader));
         let whose = |header: &[u8]| Origin::from_bytes(header).map(|origin| kept::key(&origin));
-        let order = |preamble: &Preamble| (preamble.first_ns, preamble.segment);
         let others = path.parent().and_then(|folder| kept::files(folder, "acltrace").ok()).unwrap_or_default();
         for other in others.iter().filter(|other| *other != path) {
-            let Some(file) = kept::open(other).ok() else { continue };
-            let Ok(reader) = SegmentReader::open(BufReader::with_capacity(1 << 20, file)) else { continue };
-            if whose(&reader.header) != whose(header) || order(&reader.preamble) >= order(preamble) {
+            let read = || open(other).and_then(|file| SegmentReader::open(file).ok());
+            let Some(mut reader) = read().filter(|reader| whose(&reader.header) == whose(header)) else { continue };
+            if Turn::of(&mut reader) >= turn {
                 continue;
             }
             let ends = ends.get_or_insert_default();
-            for block in reader.filter_map(Result::ok) {
+            for block in read().into_iter().flatten().filter_map(Result::ok) {
                 let end = covers(&block).map_or(0, |count| block.head.first.saturating_add(count));
                 let known = ends.entry(block.head.ring).or_default();
                 *known = end.max(*known);
@@ -350,7 +352,7 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
     let origin = Origin::new(file.header());
     let head = |kind| Head {
         kind,
-        ticks: if origin.is_of_this_boot() { ticks(file.header().clock) } else { 0 },
+        ticks: if origin.is_of_this_boot == Some(true) { ticks(file.header().clock) } else { 0 },
         realtime_ns: realtime_ns(),
         ..Head::default()
     };
@@ -366,7 +368,7 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
         let mut from = ring.control.drained.load(Ordering::Acquire);
         let end = ring.end(from);
         while from < end {
-            let run = ring.read(from, Reading::Look, 1024);
+            let run = ring.read_to(end, from, Reading::Look, 1024);
             if run.next <= from {
                 break;
             }

@@ -1,6 +1,6 @@
 //! Which of our files there are under a path: by what they begin with, and for a log by its name.
 
-use aclshim_collect::adoption::is_gone;
+pub use aclshim_collect::life::{Life, life};
 use aclshim_facts::settings::RING_DIR;
 use aclshim_trace::layout;
 use aclshim_trace::origin::Origin;
@@ -9,7 +9,7 @@ use aclshim_trace::segment;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// One of our files.
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Opens a file to read it, and nothing that would stop us: no link, no FIFO.
+/// Opens a file to read it, and nothing that would stop us, such as a FIFO.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -42,6 +42,13 @@ pub fn open(path: &Path) -> io::Result<File> {
         .open(path)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot be opened: {error}")))?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// Makes a file to write to it, in the place of one that somebody was killed over: never what a link leads to.
+pub fn create(path: &Path) -> io::Result<File> {
+    let _ = std::fs::remove_file(path);
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(path)
 }
 
 /// The first bytes of a file.
@@ -116,28 +123,6 @@ pub type Key = (String, u32, u64);
 /// The process that a header describes.
 pub fn key(origin: &Origin) -> Key {
     (origin.boot_id.clone(), origin.pid, origin.born_ns)
-}
-
-/// What is known of a process's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// It runs.
-    Alive,
-    /// It has ended.
-    Gone,
-    /// It is of another pid namespace: nobody here can tell.
-    Elsewhere,
-}
-
-/// Whether a process runs.
-pub fn life(origin: &Origin) -> Life {
-    let here = std::fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
-    match () {
-        () if !origin.is_of_this_boot() => Life::Gone,
-        () if origin.pid_ns != here => Life::Elsewhere,
-        () if is_gone(origin) => Life::Gone,
-        () => Life::Alive,
-    }
 }
 
 /// Why a ring file cannot be read, and whether it is of a version that another program reads.

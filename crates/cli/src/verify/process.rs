@@ -8,8 +8,10 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Reading, RingFile};
 use aclshim_trace::segment_reader::SegmentReader;
 use aclshim_trace::slot::State;
+use aclshim_trace::turn::Turn;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io::BufReader;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -58,6 +60,10 @@ impl Ring {
         };
         let (first, stride, slots) = (file.header().first, file.header().stride, u64::from(file.header().slots));
         let size = std::fs::metadata(&file.path).map_or(0, |about| about.len());
+        if let Some((_, verdict)) = verdict.as_mut().filter(|_| !file.is_whole()) {
+            let what = "not all of its rings can be mapped: what they hold is not known";
+            verdict.problem(Note::new(what, "is there memory enough?"));
+        }
         for number in 0..made {
             let begin = (number as u64).checked_mul(stride).and_then(|at| at.checked_add(first));
             let Some(ring) = file.ring(number) else {
@@ -84,7 +90,7 @@ impl Ring {
             }
             let mut from = drained;
             while from < end {
-                let run = ring.read(from, Reading::Look, usize::MAX);
+                let run = ring.read_to(end, from, Reading::Look, usize::MAX);
                 if run.next <= from {
                     break;
                 }
@@ -133,7 +139,7 @@ impl Left {
 
     /// Judges everything together.
     pub fn judge(mut self, verdicts: &mut [Verdict]) -> Balance {
-        self.segments.sort_by_key(|(_, segment)| (segment.preamble.first_ns, segment.preamble.segment));
+        self.segments.sort_by_key(|(_, segment)| segment.turn);
         self.follow(verdicts);
         self.end(verdicts);
         let missing = self.gaps(verdicts);
@@ -158,10 +164,15 @@ impl Left {
             in_ring: in_ring(|ring| ring.calls),
             not_recorded,
             overwritten: totals(1).max(in_ring(|ring| ring.overwritten)),
-            evicted: all().map(|segment| segment.preamble.evicted).max().unwrap_or(0),
+            evicted: self.evicted(),
             missing,
             ended: is_ended,
         }
+    }
+
+    /// Calls that went with older segments, the oldest first; each tells what was known when it began.
+    fn evicted(&self) -> u64 {
+        self.segments.iter().map(|(_, segment)| segment.preamble.evicted).max().unwrap_or(0)
     }
 
     /// Whether segments follow each other, each with all that stood before it.
@@ -182,8 +193,8 @@ impl Left {
                         verdicts[of].problem(Note::new(what, "its end is missing; look for another copy"));
                     }
                 }
-                None if number > 0 && segment.preamble.evicted > 0 => {
-                    let calls = segment.preamble.evicted;
+                None if number > 0 && self.evicted() > 0 => {
+                    let calls = self.evicted();
                     let what = format!("the segments before number {number} were removed, with {calls} calls");
                     verdicts[*verdict].remark(Note::new(what, "ACLSHIM_BUDGET says how much is kept"));
                 }
@@ -265,12 +276,9 @@ impl Left {
             return 0;
         }
         let all = || self.segments.iter().map(|(_, segment)| segment);
-        // The recovered copy of a later segment has number 0 too.
-        let is_first = |segment: &Segment| {
-            let preamble = &segment.preamble;
-            preamble.segment == 0 && preamble.evicted == 0 && preamble.before == 0
-        };
-        let is_first_here = !self.is_part && all().next().is_none_or(is_first);
+        // The recovered copy of a later segment has number 0 too, and so has the first one of a later drain.
+        let is_first = |segment: &Segment| segment.preamble.segment == 0 && segment.preamble.before == 0;
+        let is_first_here = !self.is_part && self.evicted() == 0 && all().next().is_none_or(is_first);
         let mut rings: BTreeMap<u32, Vec<(Range<u64>, usize)>> = BTreeMap::new();
         for (verdict, segment) in &self.segments {
             for (ring, ranges) in &segment.covers {
@@ -318,20 +326,18 @@ impl Left {
 
 /// Whether there are older segments of the same process in the same directory, and one that is newer.
 pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
-    let here = (of.preamble.first_ns, of.preamble.segment);
     let others = path.parent().and_then(|folder| super::kept::files(folder, "acltrace").ok()).unwrap_or_default();
-    let (mut has_older, mut newer) = (false, None::<((u64, u64), PathBuf)>);
+    let (mut has_older, mut newer) = (false, None::<(Turn, PathBuf)>);
     for other in others {
-        let Some(opened) = super::kept::open(&other).ok().and_then(|file| SegmentReader::open(file).ok()) else {
-            continue;
-        };
+        let opened = super::kept::open(&other).ok().and_then(|file| SegmentReader::open(BufReader::new(file)).ok());
+        let Some(mut opened) = opened else { continue };
         let is_same = |origin: Origin| super::kept::key(&origin) == super::kept::key(&of.origin);
         if !Origin::from_bytes(&opened.header).is_some_and(is_same) {
             continue;
         }
-        let there = (opened.preamble.first_ns, opened.preamble.segment);
-        has_older |= there < here;
-        if there > here && newer.as_ref().is_none_or(|(next, _)| there < *next) {
+        let there = Turn::of(&mut opened);
+        has_older |= there < of.turn;
+        if there > of.turn && newer.as_ref().is_none_or(|(next, _)| there < *next) {
             newer = Some((there, other));
         }
     }

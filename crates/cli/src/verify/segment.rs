@@ -8,6 +8,7 @@ use aclshim_trace::record::{Entry, decode};
 use aclshim_trace::segment::{HEAD, MAGIC, Preamble, kind};
 use aclshim_trace::segment_reader::{Block, SegmentReader, Wrong};
 use aclshim_trace::slot::{Head, Layout, Words};
+use aclshim_trace::turn::Turn;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 use std::ops::Range;
@@ -19,6 +20,8 @@ pub struct Segment {
     pub origin: Origin,
     /// Its beginning.
     pub preamble: Preamble,
+    /// Where it stands among the others of its process.
+    pub turn: Turn,
     /// Bytes of its good blocks.
     pub bytes: u64,
     /// Whether an orderly end is the last that stands in it.
@@ -74,6 +77,7 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
     let mut segment = Segment {
         origin,
         preamble: reader.preamble,
+        turn: Turn::new(&reader.preamble, None),
         bytes: 0,
         is_ended: false,
         cut: None,
@@ -85,9 +89,13 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
         totals: None,
         moments: None,
     };
+    let mut is_first = true;
     loop {
         match reader.next_block() {
             Ok(Some(block)) => {
+                if std::mem::take(&mut is_first) {
+                    segment.turn = Turn::new(&segment.preamble, Some(&block.head));
+                }
                 let began = reader.began();
                 segment.bytes = began - opening - reader.lost();
                 segment.block(&block, began, verdict);

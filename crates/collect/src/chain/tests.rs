@@ -53,6 +53,15 @@ fn a_name_that_is_taken_is_left_alone() {
 }
 
 #[test]
+fn any_number_of_drains_one_after_another_find_a_name() {
+    let scratch = Scratch::new("chain-turns");
+    for _ in 0..1003 {
+        put(&mut chain(&scratch, 99), "mine").unwrap();
+    }
+    assert_eq!(names(&scratch).len(), 1003);
+}
+
+#[test]
 fn a_half_written_block_is_taken_back_before_the_next_try() {
     let scratch = Scratch::new("chain-heal");
     let mut chain = chain(&scratch, 99);

@@ -84,7 +84,7 @@ fn junk_is_told_from_what_is_cut_and_from_what_is_newer() {
     assert!(said.contains("version 2") && said.contains("version 1"), "{said}");
     // The version is looked at first: of a newer file nothing else is known.
     assert!(matches!(folder.refuses(&newer[..20]), Unreadable::Version(2)));
-    for (field, value) in [(64, 0u32), (64, 63), (64, 1 << 31), (56, 0)] {
+    for (field, value) in [(64, 0u32), (64, 63), (64, 1 << 21), (64, 1 << 31), (56, 0)] {
         let mut wrong = good.clone();
         wrong[field..field + 4].copy_from_slice(&value.to_le_bytes());
         assert!(matches!(folder.refuses(&wrong), Unreadable::NotOurs), "{value} at {field}");
@@ -109,6 +109,31 @@ fn rings_that_are_told_of_and_not_there_are_not_touched() {
     let other = folder.0.join("aclshim-2-2.ring");
     fs::write(&other, copy).unwrap();
     assert_eq!(rings(&other), 0);
+}
+
+#[test]
+fn a_ring_that_cannot_be_mapped_is_not_one_that_is_not_made() {
+    let folder = Folder::new("unmapped");
+    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let control = made.add_ring(folder.bytes(), 0).unwrap().0;
+    made.header.rings.store(1, Ordering::Relaxed);
+    let path = only_file(&folder);
+    let look = |begin: u64| {
+        let file = File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&begin.to_le_bytes(), std::mem::offset_of!(Header, first) as u64).unwrap();
+        let mut opened = RingFile::open(&path).unwrap();
+        assert_eq!(opened.look_for_rings(), 1);
+        (opened.ring(0).is_some(), opened.is_whole())
+    };
+    let begin = made.header.first;
+    assert_eq!(look(begin), (false, true), "it has no owner yet");
+    control.owner.store(7, Ordering::Relaxed);
+    assert_eq!(look(begin), (true, true));
+    // Nothing can be mapped from the middle of a page; the system may refuse it for want of memory, too.
+    control.notes_lost.store(7 << 32 | 7, Ordering::Relaxed);
+    let notes_lost = std::mem::offset_of!(crate::layout::Control, notes_lost) as u64;
+    File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+    assert_eq!(look(begin + notes_lost), (false, false));
 }
 
 #[test]

@@ -1,0 +1,50 @@
+//! Which segment of a process comes first.
+
+use crate::segment::{Head, Preamble};
+use crate::segment_reader::SegmentReader;
+use std::io::Read;
+
+/// Where a segment stands among those of its process.
+///
+/// The wall clock may be set back between two of them, the ticks of a boot are not. What was drained after the next boot
+/// has none, and comes behind the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Turn {
+    ticks: u64,
+    first_ns: u64,
+    segment: u64,
+}
+
+impl Turn {
+    /// Of a segment that begins so; `first` is the head of its first good block, if it has one.
+    pub fn new(preamble: &Preamble, first: Option<&Head>) -> Self {
+        let ticks = first.map_or(0, |head| head.ticks);
+        Self {
+            ticks: if ticks == 0 { u64::MAX } else { ticks },
+            first_ns: preamble.first_ns,
+            segment: preamble.segment,
+        }
+    }
+
+    /// The same of one that is just opened.
+    pub fn of(reader: &mut SegmentReader<impl Read>) -> Self {
+        let first = reader.find_map(Result::ok);
+        Self::new(&reader.preamble, first.map(|block| block.head).as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_go_before_the_wall_clock_and_what_has_none_comes_last() {
+        let turn = |ticks, first_ns, segment| {
+            let preamble = Preamble { segment, first_ns, ..Preamble::default() };
+            Turn::new(&preamble, Some(&Head { ticks, ..Head::default() }))
+        };
+        assert!(turn(10, 2000, 0) < turn(20, 1000, 1));
+        assert!(turn(20, 1000, 1) < turn(0, 500, 0));
+        assert!(turn(0, 500, 1) < turn(0, 600, 0) && turn(0, 500, 0) < turn(0, 500, 1));
+    }
+}
