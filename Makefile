@@ -24,7 +24,7 @@ ACL_CFLAGS  := -Iinclude
 ACL_LDFLAGS := -L$(SIM)
 endif
 
-.PHONY: build demo test fuzz miri bench install lint header docs clean FORCE
+.PHONY: build demo test fuzz miri bench install lint header docs aarch64 clean FORCE
 .DEFAULT_GOAL := build
 
 ## build: the shim, the command, the simulated device and the C examples
@@ -117,6 +117,17 @@ header:
 
 ## docs: the pages that are made from the tables
 docs: header
+
+## aarch64: shim, command and simulated device for aarch64, and that the tests compile; in target/aarch64-unknown-linux-gnu
+ARM := aarch64-unknown-linux-gnu
+aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+aarch64:
+	@command -v aarch64-linux-gnu-gcc >/dev/null || \
+		{ echo "aarch64: needs aarch64-linux-gnu-gcc (on Debian: apt-get install gcc-aarch64-linux-gnu)" >&2; exit 1; }
+	@ls "$$(rustc --print target-libdir --target $(ARM))"/libstd-*.rlib >/dev/null 2>&1 || \
+		{ echo "aarch64: needs Rust's library for it (rustup target add $(ARM))" >&2; exit 1; }
+	@cargo build --release --quiet --target $(ARM) -p aclshim -p aclshim-cli -p aclshim-sim
+	@cargo check --release --quiet --target $(ARM) --workspace --all-targets
 
 clean:
 	@cargo clean

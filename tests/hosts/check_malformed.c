@@ -10,11 +10,12 @@ static void *nowhere; /* not to be read */
 /* So many bytes that end at a page which cannot be read. */
 static void *at_the_edge(const void *from, size_t bytes)
 {
-    char *pages = (char *)mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED || mprotect(pages + 7 * 4096, 4096, PROT_NONE) != 0)
+    const size_t room = 65536; /* a multiple of every page size */
+    char *pages = (char *)mmap(NULL, 2 * room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + room, room, PROT_NONE) != 0)
         exit(2);
-    nowhere = pages + 7 * 4096;
-    return memcpy(pages + 7 * 4096 - bytes, from, bytes);
+    nowhere = pages + room;
+    return memcpy(pages + room - bytes, from, bytes);
 }
 
 /* The same one byte further in front. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static int code = -1;
 
@@ -27,9 +28,10 @@ static void handler(int signal)
 static void *handles(void *unused)
 {
     (void)unused;
-    char *pages = mmap(NULL, 4096 + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mprotect(pages, 4096, PROT_NONE);
-    stack_t small = {.ss_sp = pages + 4096, .ss_size = 8192};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, page + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages, page, PROT_NONE);
+    stack_t small = {.ss_sp = pages + page, .ss_size = 8192};
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
     sigaltstack(&small, NULL);
     sigaction(SIGUSR1, &action, NULL);
@@ -56,6 +58,6 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "handler"))
         run(handles, 0);
     else
-        run(copies, 16384);
+        run(copies, (size_t)sysconf(_SC_THREAD_STACK_MIN)); /* 16 KiB on x86-64, 128 on aarch64 */
     return 0;
 }
