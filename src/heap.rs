@@ -237,9 +237,7 @@ fn open(at: usize, size: usize) -> bool {
 
 /// The whole pages of a free block that its link does not lie on; possibly none.
 const fn pages_behind_link(block: usize, size: usize, page: usize) -> Range<usize> {
-    let behind = block + size_of::<Free>();
-    let start = (behind + page - 1) / page * page;
-    start..(block + size) / page * page
+    (block + size_of::<Free>()).next_multiple_of(page)..(block + size) / page * page
 }
 
 // Of a block that lies askew of pages of 64 KiB nothing of its neighbours'.

@@ -8,7 +8,7 @@ use checking::{watched, words};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use support::{Output, Run, aclshim, host};
+use support::{Build, Output, Run, aclshim, host};
 
 fn program() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -290,4 +290,12 @@ fn the_command_tells_of_injections() {
     let output = command.output().expect("aclshim run");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("4 calls") && errors.contains("2 of them struck by an injection"), "{errors}");
+}
+
+#[test]
+fn a_call_that_met_an_injection_whose_scope_has_ended_counts_for_no_other_one() {
+    let program = Build::new("hosts/inject_swapped.c").arg("-rdynamic").link("ascendcl").program();
+    let output = Run::new(&program).sim().shim().env("ACLSHIM_DRAIN", "off").run().ok();
+    let said = "set 1\nset 1\na call that met the first 0\nthe first call of the second 507899\nstruck 1\n";
+    assert_eq!(output.stdout, said);
 }
