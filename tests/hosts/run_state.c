@@ -67,9 +67,11 @@ int main(int argc, char **argv)
     descriptors();
     char line[256];
     FILE *status = fopen("/proc/self/status", "r");
+    /* But for SigQ, which counts the signals of all processes of the user. */
     while (status && fgets(line, sizeof line, status))
-        if (!strncmp(line, "Sig", 3) || !strncmp(line, "Shd", 3) || !strncmp(line, "Umask", 5) ||
-            !strncmp(line, "NoNew", 5) || !strncmp(line, "Cap", 3) || !strncmp(line, "Threads", 7))
+        if ((!strncmp(line, "Sig", 3) && strncmp(line, "SigQ", 4)) || !strncmp(line, "Shd", 3) ||
+            !strncmp(line, "Umask", 5) || !strncmp(line, "NoNew", 5) || !strncmp(line, "Cap", 3) ||
+            !strncmp(line, "Threads", 7))
             printf("%s", line);
     int death = 0;
     prctl(PR_GET_PDEATHSIG, &death);
