@@ -92,7 +92,7 @@ fuzz: build
 miri:
 	@cargo +nightly miri --version >/dev/null 2>&1 || { \
 		echo "miri: needs a nightly Rust with its component: rustup toolchain install nightly --component miri rust-src" >&2; exit 1; }
-	@MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p aclshim-trace --lib --target-dir $(BUILT)/miri
+	@MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p aclshim-trace --lib --target-dir $(BUILT)/miri -- reader ring:: slot record told
 
 ## bench: what a call costs, all variants side by side (BENCH=--quick for a first look)
 bench: $(BUILT)/release/libaclshim.so

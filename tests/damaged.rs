@@ -11,6 +11,7 @@ use keeping::{answer, command, kept, only};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use support::scratch;
 
 /// A small whole trace, and where its opening and its blocks end.
@@ -35,28 +36,34 @@ fn survey(path: &Path) -> (u64, bool) {
     (slots, read.is_err() || !survey.troubles.is_empty())
 }
 
-/// Verifies many damaged files, each by itself, and hands on what is said of each.
-fn verified(folder: &Path, damaged: &[(String, impl AsRef<[u8]>)], mut check: impl FnMut(&str, i32, &Value)) {
-    let rings = scratch("no-rings");
-    for some in damaged.chunks(400) {
-        let paths: Vec<PathBuf> = some
-            .iter()
-            .map(|(name, bytes)| {
-                // In a folder of its own: the others are no segments of the same process.
-                let path = folder.join(name).join("a.acltrace");
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(&path, bytes).unwrap();
-                path
-            })
-            .collect();
-        let (status, out, err) = answer(command(&rings, &["verify", "--json", "--apart"]).args(&paths));
-        assert_eq!(err, "");
-        let answer: Value = serde_json::from_str(&out).unwrap();
-        let files = answer["files"].as_array().unwrap();
-        assert_eq!(files.len(), some.len());
-        for (file, (name, _)) in files.iter().zip(some) {
-            check(name, status, file);
-        }
+/// So many files are verified by one process.
+const AT_ONCE: usize = 400;
+
+/// A trace in a folder of its own: the others are no segments of the same process.
+fn place(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(name).join("a.acltrace");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// Verifies files, each by itself, and hands on what is said of each, by its place in the order.
+fn judged(paths: &[PathBuf], mut check: impl FnMut(usize, i32, &Value)) {
+    static RINGS: OnceLock<PathBuf> = OnceLock::new();
+    let rings = RINGS.get_or_init(|| scratch("no-rings"));
+    let (status, out, err) = answer(command(rings, &["verify", "--json", "--apart"]).args(paths));
+    assert_eq!(err, "");
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    let files = answer["files"].as_array().unwrap();
+    assert_eq!(files.len(), paths.len());
+    files.iter().enumerate().for_each(|(number, file)| check(number, status, file));
+}
+
+/// Writes and verifies many damaged files.
+fn verified(folder: &Path, damaged: &[(String, Vec<u8>)], mut check: impl FnMut(&str, i32, &Value)) {
+    for some in damaged.chunks(AT_ONCE) {
+        let paths: Vec<PathBuf> = some.iter().map(|(name, bytes)| place(folder, name, bytes)).collect();
+        judged(&paths, |number, status, file| check(&some[number].0, status, file));
         paths.iter().for_each(|path| fs::remove_dir_all(path.parent().unwrap()).unwrap());
     }
 }
@@ -65,29 +72,38 @@ fn verified(folder: &Path, damaged: &[(String, impl AsRef<[u8]>)], mut check: im
 fn wherever_a_trace_is_cut_off_the_rest_is_read_and_verify_fails_and_says_where() {
     let (whole, ends) = sample();
     let folder = scratch("cut");
-    let path = folder.join("cut.acltrace");
-    let mut before = 0;
-    for cut in 0..whole.len() {
-        fs::write(&path, &whole[..cut]).unwrap();
+    let cut_at = |path: &Path, cut: usize| {
+        fs::OpenOptions::new().write(true).open(path).unwrap().set_len(cut as u64).unwrap();
+    };
+    // From the end on, so that each file is only ever made shorter.
+    let cuts: Vec<usize> = (0..whole.len()).rev().collect();
+    let path = place(&folder, "read", &whole);
+    let (mut before, _) = survey(&path);
+    for &cut in &cuts {
+        cut_at(&path, cut);
         let (slots, is_said) = survey(&path);
-        assert!(slots >= before, "cut at {cut}: the longer the file, the more is read");
+        assert!(slots <= before, "cut at {cut}: the shorter the file, the less is read");
         assert_eq!(is_said, !ends.contains(&cut), "cut at {cut}");
         before = slots;
     }
-    let cuts: Vec<_> = (0..whole.len()).map(|cut| (cut.to_string(), &whole[..cut])).collect();
-    verified(&folder, &cuts, |name, status, file| {
-        let cut: usize = name.parse().unwrap();
-        assert_ne!(status, 0);
-        assert_eq!(file["state"], "damaged", "cut at {cut}: {file}");
-        let problems = file["problems"].as_array().unwrap();
-        // Between two blocks nothing is wrong with what is there, but the end is missing.
-        if ends.contains(&cut) {
-            assert!(problems.iter().any(|one| one["what"].as_str().unwrap().contains("end is missing")), "{file}");
-        } else {
-            let begin = ends.iter().rev().find(|end| **end <= cut).map_or(0, |end| *end);
-            assert!(problems.iter().any(|one| one["offset"] == begin), "cut at {cut}, {begin}: {file}");
-        }
-    });
+    let paths: Vec<_> = (0..AT_ONCE).map(|number| place(&folder, &number.to_string(), &whole)).collect();
+    for some in cuts.chunks(AT_ONCE) {
+        some.iter().zip(&paths).for_each(|(&cut, path)| cut_at(path, cut));
+        judged(&paths[..some.len()], |number, status, file| {
+            let cut = some[number];
+            assert_ne!(status, 0);
+            assert_eq!(file["state"], "damaged", "cut at {cut}: {file}");
+            let problems = file["problems"].as_array().unwrap();
+            // Between two blocks nothing is wrong with what is there, but the end is missing.
+            if ends.contains(&cut) {
+                assert!(problems.iter().any(|one| one["what"].as_str().unwrap().contains("end is missing")), "{file}");
+            } else {
+                let begin = ends.iter().rev().find(|end| **end <= cut).map_or(0, |end| *end);
+                assert!(problems.iter().any(|one| one["offset"] == begin), "cut at {cut}, {begin}: {file}");
+            }
+        });
+    }
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -69,9 +69,11 @@ fn a_golden_run_is_the_same_in_a_hundred_runs_with_random_addresses_and_threads(
         assert!(output.stderr.contains("golden run: as in "), "{}", output.stderr);
         if number % 20 == 0 {
             let log = aclshim().arg("log").arg("--json").arg(output.scratch.join("kept")).output().unwrap();
-            let first = String::from_utf8(log.stdout).unwrap().lines().next().unwrap().to_owned();
-            let first: serde_json::Value = serde_json::from_str(&first).unwrap();
-            addresses.insert(first["arguments"]["src"].as_str().unwrap().to_owned());
+            let log = String::from_utf8(log.stdout).unwrap();
+            let mut lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+            // Before the first call stands that its scope begins.
+            let source = lines.find_map(|line| Some(line["arguments"]["src"].as_str()?.to_owned()));
+            addresses.insert(source.expect("a copy"));
         }
         fs::remove_dir_all(&output.scratch).unwrap();
     }

@@ -40,9 +40,9 @@ fn commands(trace: &Path) -> Vec<Command> {
     };
     let [mut stat, mut log, mut verify] = [&["stat"][..], &["log"], &["verify"]].map(of);
     let [mut diff, mut recover, mut merge] = [&["diff"][..], &["recover", "--out"], &["merge", "-o"]].map(of);
-    [&mut stat, &mut log, &mut verify].map(|command| {
+    for command in [&mut stat, &mut log, &mut verify] {
         command.arg(trace);
-    });
+    }
     diff.args([trace, trace]);
     recover.arg(out.join("recovered")).arg(trace);
     merge.arg(out.join("merged")).arg(trace);

@@ -271,12 +271,12 @@ fn what_cannot_be_read_at_all_is_told_from_what_is_damaged() {
     fs::copy(only(&output.scratch.join("out"), "acltrace"), mixed.join("good.acltrace")).unwrap();
     fs::copy(folder.join("newer.acltrace"), mixed.join("newer.acltrace")).unwrap();
     let calls = output.stat().total("calls");
-    let (status, counted, said) = answer(command(&folder, &["stat", "--json"]).arg(&mixed));
+    let (status, counted, err) = answer(command(&folder, &["stat", "--json"]).arg(&mixed));
     let counted: Value = serde_json::from_str(&counted).unwrap();
-    assert_eq!((status, counted["calls"].as_u64()), (0, Some(calls)), "{said}");
-    assert!(said.contains("newer.acltrace: format version 9") && said.lines().count() == 1, "{said}");
-    let (status, lines, said) = answer(command(&folder, &["log", "--json"]).arg(&mixed));
-    assert!(status == 0 && lines.lines().count() as u64 >= calls && said.contains("format version 9"), "{said}");
+    assert_eq!((status, counted["calls"].as_u64()), (0, Some(calls)), "{err}");
+    assert!(err.contains("newer.acltrace: format version 9") && err.lines().count() == 1, "{err}");
+    let (status, lines, err) = answer(command(&folder, &["log", "--json"]).arg(&mixed));
+    assert!(status == 0 && lines.lines().count() as u64 >= calls && err.contains("format version 9"), "{err}");
     // A ring that is cut off.
     let killed = killed();
     let ring = fs::read(only(&killed.scratch, "ring")).unwrap();

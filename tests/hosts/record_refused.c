@@ -24,7 +24,7 @@ static const struct {
     {"futex", {SYS_futex, SYS_futex}, 0},
     {"flock", {SYS_flock, SYS_flock}, 0},
     {"mmap", {SYS_mmap, SYS_mmap}, 1},
-    {"write", {SYS_write, SYS_pwrite64}, 0},
+    {"write", {SYS_write, SYS_writev}, 0},
     {"truncate", {SYS_ftruncate, SYS_fallocate}, 0},
     {"mkdir", {SYS_mkdir, SYS_mkdirat}, 1},
     {"stat", {SYS_newfstatat, SYS_fstat}, 1},
