@@ -150,6 +150,8 @@ impl Child {
             tells_pageable: Some(self.order.configuration.tells_pageable),
             is_open: Some(scene.is_open()),
             has_context: Some(situation.context != crate::case::Context::None),
+            // Nobody asks for it there, and nothing checks it.
+            has_peer_access: None,
             is_capture_in_the_way: Some(scene.is_capture_in_the_way(situation)),
             stream,
             memory: scene as &dyn Memory,
@@ -170,6 +172,7 @@ impl Child {
             tells_pageable: Some(true),
             is_open: Some(true),
             has_context: Some(true),
+            has_peer_access: None,
             is_capture_in_the_way: Some(false),
             stream: Stream::Unknown,
             memory: &Untracked,

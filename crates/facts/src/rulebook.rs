@@ -105,6 +105,7 @@ fn circumstances(scene: &Scene, has_stream: bool) -> Vec<String> {
     say(scene.tells_pageable == Some(false), "a driver that cannot tell pageable memory".into());
     say(scene.is_open == Some(false), "no device is open".into());
     say(scene.has_context == Some(false), "the thread has no context".into());
+    say(scene.has_peer_access == Some(false), "the devices have no access to each other".into());
     say(scene.is_capture_in_the_way == Some(true), "a capture is under way".into());
     if has_stream {
         say(matches!(scene.stream, Stream::Foreign { .. }), "the stream is another context's".into());

@@ -12,6 +12,7 @@ mod kind;
 mod layout;
 mod memory;
 mod offset;
+mod peer;
 mod pitch;
 mod range;
 pub mod role;
@@ -97,6 +98,7 @@ pub static RULES: &[&Rule] = &[
     &support::EXPERIMENTAL,
     &support::UNSUPPORTED_PRODUCT,
     &support::UNSUPPORTED_RELEASE,
+    &peer::PEER_ACCESS,
 ];
 
 /// What can be said of the items of a batch only when the vendor has accepted it: before, their addresses are not read.

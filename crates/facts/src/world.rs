@@ -19,6 +19,8 @@ pub struct World<'a> {
     pub is_open: Option<bool>,
     /// Whether the calling thread has a context.
     pub has_context: Option<bool>,
+    /// Whether the devices of a copy between two of them have been given access to each other.
+    pub has_peer_access: Option<bool>,
     /// Whether captures under way forbid the calling thread synchronous work in its context.
     pub is_capture_in_the_way: Option<bool>,
     /// The stream argument.
@@ -174,6 +176,7 @@ impl World<'static> {
         tells_pageable: None,
         is_open: None,
         has_context: None,
+        has_peer_access: None,
         is_capture_in_the_way: None,
         stream: Stream::Unknown,
         memory: &Untracked,

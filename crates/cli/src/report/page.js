@@ -69,9 +69,8 @@ function showButton(call, words = "Show") {
 
 /// The call with the argument that is wrong marked, and what stands in the array where it is one.
 function marked(of) {
-  const end = of.values.lastIndexOf("): ");
-  if (end < 0 || !of.argument) return [of.values];
-  const [call, rest] = [of.values.slice(0, end + 1), of.values.slice(end + 3)];
+  const [, call, rest] = of.values.match(/^(.*\))(?:: |; wrong argument: )(.*)$/s) || [];
+  if (!call || !of.argument) return [of.values];
   const at = call.search(new RegExp("[(, ]" + of.argument + " = ")) + 1;
   if (!at) return [of.values];
   const stop = call.slice(at).search(/[,)]/) + at;

@@ -16,6 +16,7 @@ use super::memory::{
     ALIGN_64, DEVICE_CLOSED, UNALLOCATED, desc_there, dst_looked_at, dst_there, src_looked_at, src_there,
 };
 use super::offset::{OFFSET_LIMIT, OFFSET_ROOM, SIZE_LIMIT};
+use super::peer::PEER_ACCESS;
 use super::pitch::{
     PITCH_KIND, PITCH_LIMIT, PITCH_PLACE, PITCH_PRODUCT, PITCH_ROOT_COMPLEX, PITCH_WIDTH, pitch_kind_known,
     pitch_kind_refused,
@@ -112,7 +113,7 @@ static LINEAR: Checklist = Checklist {
         SRC_ROOM,
         HOST_ROOM,
     ],
-    advice: &[&MEMORY_ROOM, &OVERLAP, &RANGE_OVERFLOW],
+    advice: &[&MEMORY_ROOM, &OVERLAP, &RANGE_OVERFLOW, &PEER_ACCESS],
     always: &[&ZERO_SIZE, &SAME_ADDRESS],
 };
 

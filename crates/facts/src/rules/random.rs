@@ -126,6 +126,7 @@ fn each(count: u32, mut look: impl FnMut(&Subject)) {
             tells_pageable: random.option(&[true, true, false]),
             is_open: random.option(&[true, true, false]),
             has_context: random.option(&[true, true, true, false]),
+            has_peer_access: random.option(&[true, false]),
             is_capture_in_the_way: random.option(&[false, false, true]),
             stream,
             memory: if random.next().is_multiple_of(4) { &Untracked } else { &Map },

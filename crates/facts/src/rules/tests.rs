@@ -78,6 +78,7 @@ const IDS: &[&str] = &[
     "EXPERIMENTAL",
     "UNSUPPORTED-PRODUCT",
     "UNSUPPORTED-RELEASE",
+    "PEER-ACCESS",
 ];
 
 #[test]
