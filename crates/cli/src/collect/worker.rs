@@ -16,7 +16,8 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -53,7 +54,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     outside.count_kinds();
     // Each process takes one for its ring file, and two for what is written.
     outside.hold_at_most((most_descriptors().saturating_sub(32) / 3) as usize);
-    let mut worker = Worker::new(outside)?;
+    let mut worker = Worker::new(outside);
     if arguments.once {
         return worker.once();
     }
@@ -121,8 +122,7 @@ struct Worker {
     minute: Instant,
     /// What was told last.
     told: String,
-    /// Where it is told, and what of it has not gone there yet.
-    listener: File,
+    /// What of it nobody has taken yet.
     unsent: Vec<u8>,
     /// Processes whose records cannot be written, as far as that was said.
     troubled: BTreeSet<PathBuf>,
@@ -131,21 +131,19 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(outside: Outside) -> Result<Self> {
-        let listener = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    fn new(outside: Outside) -> Self {
         // Who does not listen must not stop us.
-        never_wait(listener.as_raw_fd());
-        Ok(Self {
+        never_wait(libc::STDOUT_FILENO);
+        Self {
             outside,
             past: Totals::default(),
             fullest: BTreeMap::new(),
             minute: Instant::now(),
             told: String::new(),
-            listener,
             unsent: Vec::new(),
             troubled: BTreeSet::new(),
             is_full: false,
-        })
+        }
     }
 
     /// Writes what there is now, and says what could not be written.
@@ -262,15 +260,17 @@ impl Worker {
 
     /// The same at the end, when there is time.
     fn tell_last(&mut self) -> Result<()> {
-        always_wait(self.listener.as_raw_fd());
+        always_wait(libc::STDOUT_FILENO);
         self.send()?;
         self.tell()
     }
 
     /// Sends what is to be told, as far as it is taken.
     fn send(&mut self) -> io::Result<()> {
+        // SAFETY: standard output, which is not closed here. (What goes through its buffer cannot be taken back.)
+        let mut listener = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDOUT_FILENO) });
         while !self.unsent.is_empty() {
-            match self.listener.write(&self.unsent) {
+            match listener.write(&self.unsent) {
                 Ok(sent) => drop(self.unsent.drain(..sent)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -139,7 +139,7 @@ impl Left {
 
     /// Judges everything together.
     pub fn judge(mut self, verdicts: &mut [Verdict]) -> Balance {
-        self.segments.sort_by_key(|(_, segment)| segment.turn);
+        self.sort();
         self.follow(verdicts);
         self.end(verdicts);
         let missing = self.gaps(verdicts);
@@ -168,6 +168,21 @@ impl Left {
             missing,
             ended: is_ended,
         }
+    }
+
+    /// Brings segments into the order in which they were written. One without a whole block has no ticks, and goes to where
+    /// its time belongs.
+    fn sort(&mut self) {
+        let time = |segment: &Segment| (segment.preamble.first_ns, segment.preamble.segment);
+        let all = std::mem::take(&mut self.segments);
+        let (mut empty, mut sorted): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, segment)| segment.bytes == 0);
+        empty.sort_by_key(|(_, segment)| time(segment));
+        sorted.sort_by_key(|(_, segment)| segment.turn);
+        for one in empty {
+            let behind = sorted.iter().position(|(_, other)| time(other) > time(&one.1));
+            sorted.insert(behind.unwrap_or(sorted.len()), one);
+        }
+        self.segments = sorted;
     }
 
     /// Calls that went with older segments, the oldest first; each tells what was known when it began.
