@@ -67,7 +67,7 @@ pub unsafe fn read() {
 
 /// Whether the settings ask for injections that can be made.
 pub fn is_asked_for() -> bool {
-    table::has_any()
+    !settings().inject.as_bytes().is_empty() && table::has_any()
 }
 
 /// Begins with those of the settings.

@@ -18,8 +18,13 @@ static CANN: AtomicU32 = AtomicU32::new(0);
 /// Takes over what the settings say.
 pub fn read() {
     let settings = settings();
-    set_product(settings.soc.as_bytes());
-    set_cann(settings.cann.as_bytes());
+    // Where nothing is set, nothing is touched: each page that is costs a program a microsecond or two at its start.
+    if !settings.soc.as_bytes().is_empty() {
+        set_product(settings.soc.as_bytes());
+    }
+    if !settings.cann.as_bytes().is_empty() {
+        set_cann(settings.cann.as_bytes());
+    }
     set_form(settings.form as u32);
 }
 

@@ -235,8 +235,10 @@ impl Survey {
         let mut reader =
             SegmentReader::open(BufReader::with_capacity(BUFFER, file)).map_err(|stop| stop.to_string())?;
         let origin = Origin::from_bytes(&reader.header).ok_or("the header is too short")?;
-        // Of another boot nobody knows the pace of the ticks but the file, and best by its last moment.
-        let moment = if origin.is_of_this_boot == Some(true) { None } else { last_moment(path) }.unwrap_or_default();
+        // Of another boot nobody knows the pace of the ticks but the file: where its clock does not tell, best by its last
+        // moment.
+        let is_known = origin.knows_its_pace || origin.is_of_this_boot == Some(true);
+        let moment = if is_known { None } else { last_moment(path) }.unwrap_or_default();
         let origin = Origin::with_moment(&reader.header, moment).unwrap_or(origin);
         let process = self.number(&origin);
         let known = &mut self.processes[process];

@@ -59,6 +59,8 @@ pub struct Origin {
     pub settings: String,
     /// The files that held its code at its first copy, as lines of `/proc/PID/maps`.
     pub maps: String,
+    /// Whether its clock tells how many ticks a second has; else that is found out from two moments.
+    pub knows_its_pace: bool,
     /// How ticks become time, if that can be told.
     pub calibration: Option<Calibration>,
 }
@@ -125,11 +127,12 @@ impl Origin {
             build_id: text(&header.build_id),
             settings: text(&header.settings),
             maps: late_text(&header.maps),
+            knows_its_pace: header.ticks_hz != 0,
             calibration: None,
         };
         let (born, later) = (header.born.get(), header.later.get());
         let is_far = later[0] > born[0] && later[2].saturating_sub(born[2]) > 100_000_000;
-        origin.calibration = if is_far || header.ticks_hz != 0 || origin.is_of_this_boot != Some(true) {
+        origin.calibration = if is_far || origin.knows_its_pace || origin.is_of_this_boot != Some(true) {
             Calibration::new(born, later, header.ticks_hz)
         } else {
             // The counter still runs, and we are a second moment ourselves.

@@ -5,9 +5,10 @@ use core::fmt;
 
 /// Up to `N - 1` bytes of text, always ended by a NUL. What does not fit is cut off.
 #[derive(Clone, Copy)]
+#[repr(C)] // the length beside the first bytes: behind the last ones it would be on another page
 pub struct Text<const N: usize> {
-    bytes: [u8; N],
     len: usize,
+    bytes: [u8; N],
 }
 
 impl<const N: usize> Text<N> {
