@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 /// The shortest and the longest nap between two passes, while there is a process. A ring of the default size holds ten
 /// milliseconds' calls at a hundred thousand a second.
 const NAPS: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(8)];
+/// After a pass that took so many there are more by now: half of a ring of the default size.
+const MANY: u64 = 512;
 /// The nap while there is none: files that come end it.
 const IDLE_NAP: Duration = Duration::from_secs(1);
 /// How often processes that ended are looked for.
@@ -93,7 +95,14 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         let is_waiting = is_idle && fresh.elapsed() >= FRESH;
         let mut files = vec![signals.as_fd(), stdin.as_fd()];
         files.extend(arrivals.as_ref().map(AsFd::as_fd));
-        let ready = wait(&files, if is_waiting { IDLE_NAP } else { nap });
+        let ready = wait(
+            &files,
+            match passed.slots {
+                MANY.. => Duration::ZERO,
+                _ if is_waiting => IDLE_NAP,
+                _ => nap,
+            },
+        );
         if ready[0] || ready[1] {
             break;
         }
