@@ -358,6 +358,11 @@ fn claim(slots: u64) -> Option<Claim> {
     // SAFETY: NULL, or pages that are never unmapped.
     match unsafe { thread::current().place.get().as_ref() }.map(|place| Claim::at(place, slots)) {
         Some(Ok(claim)) => Some(claim),
+        // Where one call after another finds the ring full, each is counted and no more.
+        // SAFETY: the calling thread's place; one that is not open says no.
+        Some(Err(claim)) if !drain::is_still_put_off() && unsafe { claim.place.is_lost_too(claim.number, slots) } => {
+            None
+        }
         Some(Err(claim)) => seek(Some(claim), slots),
         None => seek(None, slots),
     }
