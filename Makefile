@@ -31,7 +31,7 @@ endif
 build: $(BUILT)/release/libaclshim.so $(SIM)/libascendcl.so $(OLD_SIMS:=/libascendcl.so) $(EXAMPLES) $(PACKAGES) $(TESTING)
 
 $(BUILT)/release/libaclshim.so: FORCE
-	@[ -e $@ ] || echo "Building; the first time takes a minute or two." >&2
+	@[ -e $@ ] || echo "Building; the first time takes some minutes." >&2
 	@cargo build --release --quiet -p aclshim -p aclshim-cli -p aclshim-sim
 
 # One library under two names: two files would be two devices.
