@@ -8,7 +8,7 @@ use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::Batch;
 use aclshim_facts::code::ACL_SUCCESS;
 use aclshim_trace::record::{ATTRIBUTES, Follows, batch_slots};
-use aclshim_trace::ring::Place;
+use aclshim_trace::ring::Slots;
 use aclshim_trace::slot::{Head, Layout};
 use core::slice;
 
@@ -68,9 +68,9 @@ fn direction(attributes: &[aclrtMemcpyBatchAttr]) -> Option<(u8, u8)> {
 /// Completes the record of a batch that begins at `number`.
 ///
 /// # Safety
-/// The calling thread's open place and record; the vendor has returned `code` for these arguments.
+/// The calling thread's ring and record; the vendor has returned `code` for these arguments.
 #[inline(never)]
-pub unsafe fn complete(place: &Place, number: u64, batch: &Batch, code: i32, look: Option<Look>) {
+pub unsafe fn complete(ring: Slots, number: u64, batch: &Batch, code: i32, look: Option<Look>) {
     let items = batch.items;
     if code != ACL_SUCCESS || items == 0 || items > isize::MAX as usize / 8 {
         return;
@@ -104,7 +104,7 @@ pub unsafe fn complete(place: &Place, number: u64, batch: &Batch, code: i32, loo
     };
     let at = |nth: u64, layout: Layout, words: &[u64]| {
         // SAFETY: the caller's promise; so many slots were claimed.
-        let slot = unsafe { place.slot(number + nth) };
+        let slot = unsafe { &*ring.at(number + nth) };
         slot.put(Head::done(number + nth, layout, 0), words);
     };
     let mut nth = 3;
@@ -136,7 +136,7 @@ pub unsafe fn complete(place: &Place, number: u64, batch: &Batch, code: i32, loo
     let follows =
         Follows { items: share.items as u32, attributes: taken as u8, direction: direction(attributes), is_read: true };
     // SAFETY: as above. Its arguments were stored when the call began.
-    let slot = unsafe { place.slot(number + 2) };
+    let slot = unsafe { &*ring.at(number + 2) };
     let too_large = if look.is_some() { 0 } else { too_large(sizes, rooms) };
     let words = [summary.total, summary.smallest, summary.largest, follows.word(), too_large];
     for (word, value) in (1..).zip(words) {

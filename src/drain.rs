@@ -217,7 +217,7 @@ impl inside::Host for Host {
     }
 
     fn ring(&self, ring: usize) -> Option<Ring<'static>> {
-        self.0.ring(ring).map(|(control, slots)| Ring { control, slots })
+        self.0.ring(ring)
     }
 
     fn asked(&self) -> u32 {

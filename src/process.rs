@@ -1,11 +1,10 @@
-//! What this process has of ours: its ring file, and a place for each thread that copies.
+//! What this process has of ours: its ring file, and a ring for each thread that copies.
 //!
 //! All of it lies on pages that the kernel wipes in a fork child: the child finds nothing, and
 //! begins anew with its first copy. (An atfork handler alone would miss children of a raw clone.)
-//! It does so on other pages: the thread that forked still knows its place on these, and would
-//! share it with whoever opened that place before it.
+//! It does so on other pages: whoever was amid something on these when the process forked must find nothing.
 //! The rings themselves stay mapped there: a child whose parent was inside a call when it forked, perhaps
-//! in a signal handler, goes on where its parent was, and ends that call's record like it.
+//! in a signal handler, goes on where its parent was.
 
 use crate::boot::wait_until;
 use crate::log::{self, Event};
@@ -14,17 +13,19 @@ use crate::{check, drain, edge, identity, inject, maps};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
+use aclshim_trace::generation;
 use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
+use aclshim_trace::reader::Ring;
 use aclshim_trace::ring::{Place, add_alone};
 use aclshim_trace::slot::{Note, Slot};
 use aclshim_trace::text::Text;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
 
 /// How many threads can have a ring at once.
-const PLACES: usize = 4094;
+const RINGS: usize = 4094;
 /// While so many rings of gone threads are full no more are made.
 const FREELY: usize = 24;
 
@@ -35,7 +36,7 @@ pub struct Process {
     is_own: AtomicU32,
     /// One of the states below.
     state: AtomicU32,
-    /// How many places are taken: so many rings were tried to be made.
+    /// So many rings were tried to be made.
     tried: AtomicU32,
     header: AtomicPtr<Header>,
     inode: AtomicU64,
@@ -45,7 +46,31 @@ pub struct Process {
     pub notes_missed: AtomicU64,
     /// What the drain in this process and its host have to say to each other.
     pub drain: drain::Desk,
-    places: [Place; PLACES],
+    rings: [Row; RINGS],
+}
+
+/// Where a ring is mapped; NULL where it could not be made, or is just being made.
+struct Row {
+    /// Stored last: who sees it sees the rest.
+    control: AtomicPtr<Control>,
+    slots: AtomicPtr<Slot>,
+    count: AtomicUsize,
+}
+
+impl Row {
+    fn ring(&self) -> Option<Ring<'static>> {
+        // SAFETY: NULL, or a mapping that stays.
+        let control = unsafe { self.control.load(Ordering::Acquire).as_ref() }?;
+        let (slots, count) = (self.slots.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed));
+        // SAFETY: a mapping that stays.
+        Some(Ring { control, slots: unsafe { core::slice::from_raw_parts(slots, count) } })
+    }
+
+    fn keep(&self, control: &'static Control, slots: &'static [Slot]) {
+        self.slots.store(slots.as_ptr().cast_mut(), Ordering::Relaxed);
+        self.count.store(slots.len(), Ordering::Relaxed);
+        self.control.store(ptr::from_ref(control).cast_mut(), Ordering::Release);
+    }
 }
 
 const NEW: u32 = 0;
@@ -53,7 +78,7 @@ const BUSY: u32 = 1;
 const READY: u32 = 2;
 const OFF: u32 = 3;
 
-const SIZE: usize = 256 * 1024;
+const SIZE: usize = 128 * 1024;
 const _: () = assert!(size_of::<Process>() <= SIZE);
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
@@ -89,7 +114,7 @@ pub fn own() -> Option<&'static Process> {
             return None;
         }
         // Before anybody uses it: a fork in between would leave a child that knows of nothing.
-        let is_wiped = libc::madvise(at, SIZE, libc::MADV_WIPEONFORK) == 0;
+        let is_wiped = generation::begin() & (libc::madvise(at, SIZE, libc::MADV_WIPEONFORK) == 0);
         let fresh = at.cast::<Process>();
         (*fresh).is_own.store(1, Ordering::Relaxed);
         if PROCESS.compare_exchange(before, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
@@ -103,6 +128,7 @@ pub fn own() -> Option<&'static Process> {
 }
 
 unsafe extern "C" fn forget_in_child() {
+    generation::forget();
     let at = PROCESS.load(Ordering::Acquire);
     if !at.is_null() {
         // SAFETY: the child has this one thread, and zero is a valid value.
@@ -191,30 +217,36 @@ impl Process {
         say_nonsense();
     }
 
-    /// A place for thread `me`: its own, that of a thread that is gone, or a new one.
-    pub fn place_for(&'static self, me: u32, file: File) -> Option<&'static Place> {
-        let rings = || self.rings().filter_map(|ring| Some((ring, self.control(ring)?)));
+    /// Opens a place for thread `me`: in its own ring, that of a thread that is gone, or a new one.
+    pub fn open(&self, place: &Place, me: u32, file: &File) -> bool {
+        let rings = || self.rings.iter().take(self.tried.load(Ordering::Acquire) as usize).filter_map(Row::ring);
+        let owner = |ring: &Ring| ring.control.owner.load(Ordering::Relaxed);
         // The same id on a living thread is this thread: an earlier bearer of it is gone.
-        let take = |control: &Control| {
-            let owner = control.owner.load(Ordering::Relaxed);
-            owner != 0
-                && (owner == me || !is_alive(owner))
-                && control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let is_gone = |owner: u32| !matches!(owner, 0 | CHANGING) && (owner == me || !is_alive(owner));
+        let take = |ring: &Ring, owner: u32| {
+            ring.control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
-        let mine = |&(_, control): &(usize, &Control)| control.owner.load(Ordering::Relaxed) == me && take(control);
-        let roomy = |&(ring, control): &(usize, &Control)| self.has_room(ring, control) && take(control);
+        let mine = |ring: &Ring| owner(ring) == me && take(ring, me);
+        let roomy = |ring: &Ring| {
+            let owner = owner(ring);
+            is_gone(owner) && has_room(ring) && take(ring, owner)
+        };
         // Not one that is full: it would not even tell whose it is now. While there are many of these, calls are counted as
         // without a ring until the drain has made room in one; a caller that is to wait rather than lose a call gets one more.
-        let is_gone = |&(_, control): &(usize, &Control)| {
-            let owner = control.owner.load(Ordering::Relaxed);
-            !matches!(owner, 0 | CHANGING) && !is_alive(owner)
+        let may_add = || {
+            settings().record == Mode::Lossless as usize || rings().filter(|ring| is_gone(owner(ring))).count() < FREELY
         };
-        let may_add = || settings().record == Mode::Lossless as usize || rings().filter(is_gone).count() < FREELY;
-        let own = rings().find(mine).or_else(|| rings().find(roomy));
-        let (ring, control) = own.or_else(|| may_add().then(|| self.add(file)).flatten())?;
-        let place = &self.places[ring];
-        place.reopen();
-        let ticks = aclshim_trace::clock::ticks(place.clock.load(Ordering::Relaxed));
+        let own = rings().find(mine).or_else(|| rings().find(roomy)).map(|ring| (ring, end(&ring)));
+        let made = || may_add().then(|| self.add(file)).flatten().map(|ring| (ring, 0));
+        let Some((Ring { control, slots }, next)) = own.or_else(made) else { return false };
+        let mode = match settings().record {
+            1 => Mode::Flight,
+            2 => Mode::Lossless,
+            _ => Mode::Audit,
+        };
+        place.clock.store(file.header.clock, Ordering::Relaxed);
+        place.open(control, slots, mode, next);
+        let ticks = aclshim_trace::clock::ticks(file.header.clock);
         let [first, second] = identity::thread_name();
         let notes = self.notes_missed.swap(0, Ordering::Relaxed);
         if notes > 0 && control.is_all_told() {
@@ -228,39 +260,17 @@ impl Process {
             control.owner.store(me, Ordering::Release);
             place.note(Note::Thread, &[ticks, u64::from(me), first, second]);
         }
-        Some(place)
+        true
     }
 
-    fn rings(&self) -> core::ops::Range<usize> {
-        0..(self.tried.load(Ordering::Acquire) as usize).min(PLACES)
-    }
-
-    /// The state of a ring; `None` where it could not be made, or is just being made.
-    fn control(&self, ring: usize) -> Option<&'static Control> {
-        // SAFETY: NULL, or a mapping that stays.
-        unsafe { self.places[ring].control.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// A ring as its reader sees it.
-    pub fn ring(&self, ring: usize) -> Option<(&'static Control, &'static [Slot])> {
-        let control = self.control(ring)?;
-        let place = self.places.get(ring)?;
-        let (slots, mask) = (place.slots.load(Ordering::Acquire), place.mask.load(Ordering::Relaxed));
-        // SAFETY: a mapping that stays; `control` is stored last.
-        Some((control, unsafe { core::slice::from_raw_parts(slots, mask as usize + 1) }))
-    }
-
-    /// Whether a new thread could record at least a few calls here.
-    fn has_room(&self, ring: usize, control: &Control) -> bool {
-        let place = &self.places[ring];
-        let (next, slots) = (place.next.load(Ordering::Relaxed), place.mask.load(Ordering::Relaxed) + 1);
-        settings().record == Mode::Flight as usize
-            || next.saturating_sub(control.drained.load(Ordering::Acquire)) + 8 <= slots
+    /// A ring; `None` where it could not be made, or is just being made.
+    pub fn ring(&self, ring: usize) -> Option<Ring<'static>> {
+        self.rings.get(ring)?.ring()
     }
 
     #[inline(never)]
-    fn add(&self, file: File) -> Option<(usize, &'static Control)> {
-        let next = |tried: u32| ((tried as usize) < PLACES).then_some(tried + 1);
+    fn add(&self, file: &File) -> Option<Ring<'static>> {
+        let next = |tried: u32| ((tried as usize) < RINGS).then_some(tried + 1);
         let ring = self.tried.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()?;
         let made = file.add_ring(settings().ring_dir.as_bytes(), ring);
         let (control, slots) = match made {
@@ -271,18 +281,23 @@ impl Process {
                 return None;
             }
         };
-        let place = &self.places[ring as usize];
         control.owner.store(CHANGING, Ordering::Relaxed);
-        let mode = match settings().record {
-            1 => Mode::Flight,
-            2 => Mode::Lossless,
-            _ => Mode::Audit,
-        };
-        place.clock.store(file.header.clock, Ordering::Relaxed);
-        place.open(control, slots, mode, 0);
+        self.rings[ring as usize].keep(control, slots);
         file.header.rings.fetch_max(ring + 1, Ordering::AcqRel);
-        Some((ring as usize, control))
+        Some(Ring { control, slots })
     }
+}
+
+/// The number behind the last slot of a ring whose thread is gone. What it has claimed and never shown is as if it had
+/// not been claimed.
+fn end(ring: &Ring) -> u64 {
+    ring.end(ring.control.drained.load(Ordering::Acquire))
+}
+
+/// Whether a new thread could record at least a few calls in a ring whose thread is gone.
+fn has_room(ring: &Ring) -> bool {
+    let drained = ring.control.drained.load(Ordering::Acquire);
+    settings().record == Mode::Flight as usize || ring.end(drained) - drained + 8 <= ring.slots.len() as u64
 }
 
 /// Whether a thread of this process still runs.

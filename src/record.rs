@@ -18,6 +18,7 @@ use crate::{batch, drain, edge, identity, process, rebind, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
 use aclshim_trace::clock::{counter, monotonic_ns, ticks};
+use aclshim_trace::generation;
 use aclshim_trace::layout::Mode;
 use aclshim_trace::record::Extent;
 use aclshim_trace::ring::{Place, Slots};
@@ -35,6 +36,8 @@ pub struct Frame {
     slot: *const Slot,
     head: Head,
     outer: usize,
+    /// Of the process that it began in: this one, unless it has forked and this is the child.
+    generation: u64,
 }
 
 /// What became of a call.
@@ -99,19 +102,17 @@ impl Frame {
     /// `None` if there is anything unusual about it: the long way knows what to do. (So nothing is called
     /// on the short one, and the arguments stay in their registers.)
     #[inline(always)]
-    pub fn short(function: Function, caller: usize, short: Short, place: *const Place) -> Option<Self> {
-        // SAFETY: NULL, or pages that are never unmapped.
-        let place = unsafe { place.as_ref() }?;
+    pub fn short(function: Function, caller: usize, short: Short, place: &Place) -> Option<Self> {
         let (here, outer) = (stack(), place.outermost.load(Ordering::Relaxed));
         if outer > here {
             return None;
         }
         let slots = place.slots();
-        let number = match place.claim(1) {
+        let number = match place.claim_of(slots, 1) {
             Ok(number) => number,
             Err(claimed) => {
                 // SAFETY: this thread's place.
-                unsafe { place.give_up(claimed) };
+                unsafe { place.give_up(slots.generation, claimed) };
                 return None;
             }
         };
@@ -131,7 +132,7 @@ impl Frame {
         store(slot, caller, short.words);
         slot.set(1, counter());
         slot.show(head);
-        Some(Self { place, slot, head, outer })
+        Some(Self { place, slot, head, outer, generation: slots.generation })
     }
 
     /// Any other call begins. `here` is the [`stack`] of the frame that makes it: ours may lie below the frames of a
@@ -171,32 +172,37 @@ impl Frame {
         store(slot, caller, [words[0], words[1], words[2], words[3]]);
         slot.set(1, ticks(place.clock.load(Ordering::Relaxed)));
         slot.show(head);
-        Self { place, slot, head, outer }
+        Self { place, slot, head, outer, generation: claim.slots.generation }
     }
 
     const fn none() -> Self {
-        Self { place: ptr::null(), slot: ptr::null(), head: Head(0), outer: 0 }
+        Self { place: ptr::null(), slot: ptr::null(), head: Head(0), outer: 0, generation: 0 }
     }
 
     /// A call that began as [`short`](Self::short) has returned `code`.
     #[inline(always)]
     pub fn end(self, code: i32) {
-        // Claims behind this one, of a handler or of a nested call: the drain may be passing it by. (If the call forked
-        // and this is the child, its place is wiped, and the next number is not this one's.)
-        self.end_at(code, |place| (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
+        // SAFETY: a short one has a place, the calling thread's own.
+        let place = unsafe { &*self.place };
+        // Claims behind this one, of a handler or of a nested call: the drain may be passing it by.
+        self.end_at(place, code, || (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
     }
 
     /// What was claimed for the record, while it is the one that was begun: the drain may have passed it by, and its place
     /// may be another's.
     fn shown(&self) -> Option<Claim> {
-        // SAFETY: NULL, or pages that are never unmapped.
-        let place = unsafe { self.place.as_ref() }?;
+        let place = self.place()?;
         let claim = Claim { place, slots: place.slots(), number: self.head.number(place.next.load(Ordering::Relaxed)) };
         // SAFETY: slots stay mapped.
         let is_shown = unsafe { (*self.slot).head() == self.head };
-        // Not in the child of a handler that has forked: there the place is wiped.
-        let is_here = ptr::eq(claim.slots.at(claim.number), self.slot);
-        (is_shown && is_here).then_some(claim)
+        is_shown.then_some(claim)
+    }
+
+    /// Where it is recorded. Not in the child of a fork since it began: what is recorded there is its parent's.
+    #[inline(always)]
+    fn place(&self) -> Option<&'static Place> {
+        // SAFETY: NULL, or the calling thread's own.
+        unsafe { self.place.as_ref() }.filter(|_| generation::is_current(self.generation))
     }
 
     /// Adds to a word of the record's second slot, which a call has that began as [`long`](Self::long).
@@ -212,8 +218,7 @@ impl Frame {
     #[cold]
     #[inline(never)]
     pub fn tell(&self, judgement: &Judgement) {
-        // SAFETY: NULL, or pages that are never unmapped.
-        let Some(place) = (unsafe { self.place.as_ref() }).filter(|place| place.is_open()) else { return };
+        let Some(place) = self.place() else { return };
         let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
         self.add(&[(1, low), (2, high), (3, judgement.extent())]);
         let number = self.head.number(place.next.load(Ordering::Relaxed));
@@ -228,8 +233,7 @@ impl Frame {
 
     /// The time, for the end of a call that began as [`long`](Self::long).
     pub fn now(&self) -> u64 {
-        // SAFETY: NULL, or pages that are never unmapped.
-        unsafe { self.place.as_ref() }.map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
+        self.place().map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
     }
 
     /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
@@ -249,9 +253,9 @@ impl Frame {
         // What the vendor has not looked at may not be looked at.
         if let (Form::Batch(of), Some(code)) = (&call.form, answer.of_vendor) {
             let shown = self.shown();
-            if let Some(Claim { place, number, .. }) = shown {
+            if let Some(Claim { slots, number, .. }) = shown {
                 // SAFETY: the caller's promise; the call was recorded as a batch.
-                unsafe { batch::complete(place, number, of, code, before.look) };
+                unsafe { batch::complete(slots, number, of, code, before.look) };
             }
             let is_wanted = shown.is_some() || ticket.is_some();
             // SAFETY: the caller's promise.
@@ -261,7 +265,10 @@ impl Frame {
                 watch::found(ticket, &judgement);
             }
         }
-        self.end_at(answer.code, |_| (now, 1));
+        // SAFETY: NULL, or the calling thread's own.
+        if let Some(place) = unsafe { self.place.as_ref() } {
+            self.end_at(place, answer.code, || (now, 1));
+        }
     }
 
     /// Whether the vendor makes the call, which came from `caller`, inside another one. Where it is not recorded nobody
@@ -282,15 +289,17 @@ impl Frame {
     }
 
     #[inline(always)]
-    fn end_at(&self, code: i32, now: impl FnOnce(&Place) -> (u64, u64)) {
-        // SAFETY: NULL, or pages that are never unmapped.
-        let Some(place) = (unsafe { self.place.as_ref() }) else { return };
+    fn end_at(&self, place: &Place, code: i32, now: impl FnOnce() -> (u64, u64)) {
+        // In the child of a fork too: the frames of its stack are the same.
         place.outermost.store(self.outer, Ordering::Relaxed);
+        if !generation::is_current(self.generation) {
+            return;
+        }
         // SAFETY: slots stay mapped.
         let slot = unsafe { &*self.slot };
-        let (now, doubt) = now(place);
-        if !slot.end(self.head, now, code, doubt) {
-            end_apart(place, slot, self.head, now, code);
+        let (now, doubt) = now();
+        if let Err(duration) = slot.end(self.head, now, code, doubt) {
+            end_apart(place, slot, self.head, duration, code, self.generation);
         }
     }
 }
@@ -300,20 +309,20 @@ impl Frame {
 /// memory, not in registers.)
 #[cold]
 #[inline(never)]
-fn end_apart(place: &Place, slot: &Slot, head: Head, now: u64, code: i32) {
-    // If the call forked, this may be the child: it has no place, and the slot is its parent's.
-    if !place.is_open() || slot.end_beside(head, now, code) {
+fn end_apart(place: &Place, slot: &Slot, head: Head, duration: u64, code: i32, generation: u64) {
+    if slot.end_beside(head, duration, code) {
         return;
     }
     let begin = slot.0[1].load(Ordering::Relaxed);
-    let duration = now.saturating_sub(begin);
+    // A clock that ran backwards: no time has passed.
+    let duration = duration.cast_signed().max(0).cast_unsigned();
     // Too long for its slot: shown as ended there, with the rest in a record of its own.
     if slot.head() == head {
         slot.end_with(head, end_word(u32::MAX, code));
     }
     let shown = slot.head();
     // Overwritten: nobody knows of the call any more. Or a handler has just forked, and this is the child.
-    if (shown != head.ended() && shown != head.passed()) || !place.is_open() {
+    if (shown != head.ended() && shown != head.passed()) || !generation::is_current(generation) {
         return;
     }
     let number = head.number(place.next.load(Ordering::Relaxed));
@@ -333,7 +342,7 @@ fn store(slot: &Slot, caller: usize, words: [u64; 4]) {
 #[derive(Clone, Copy)]
 struct Claim {
     place: &'static Place,
-    /// As it was before the claim: a handler may fork behind it, and its child finds the place wiped.
+    /// As it was before the claim: a handler may fork behind it, and its child find another ring.
     slots: Slots,
     number: u64,
 }
@@ -343,7 +352,22 @@ impl Claim {
     fn at(place: &'static Place, slots: u64) -> Result<Self, Self> {
         let before = place.slots();
         let of = |number| Self { place, slots: before, number };
-        place.claim(slots).map(of).map_err(of)
+        place.claim_of(before, slots).map(of).map_err(of)
+    }
+
+    /// Whether it is of the ring that its place now has: that may have been opened since, by a handler, or by one in the
+    /// child of a fork.
+    fn holds(&self) -> bool {
+        self.slots.are_ours() && self.place.is_open()
+    }
+
+    /// As [`Place::is_lost_too`].
+    ///
+    /// # Safety
+    /// The calling thread's place.
+    unsafe fn is_lost_too(&self, slots: u64) -> bool {
+        // SAFETY: the caller's promise.
+        self.holds() && unsafe { self.place.is_lost_too(self.number, slots) }
     }
 
     /// A slot of it, or of its ring.
@@ -355,16 +379,12 @@ impl Claim {
 
 /// Slots for a call of this thread.
 fn claim(slots: u64) -> Option<Claim> {
-    // SAFETY: NULL, or pages that are never unmapped.
-    match unsafe { thread::current().place.get().as_ref() }.map(|place| Claim::at(place, slots)) {
-        Some(Ok(claim)) => Some(claim),
+    match Claim::at(&thread::current().place, slots) {
+        Ok(claim) => Some(claim),
         // Where one call after another finds the ring full, each is counted and no more.
         // SAFETY: the calling thread's place; one that is not open says no.
-        Some(Err(claim)) if !drain::is_still_put_off() && unsafe { claim.place.is_lost_too(claim.number, slots) } => {
-            None
-        }
-        Some(Err(claim)) => seek(Some(claim), slots),
-        None => seek(None, slots),
+        Err(claim) if !drain::is_still_put_off() && unsafe { claim.is_lost_too(slots) } => None,
+        Err(claim) => seek(claim, slots),
     }
 }
 
@@ -398,13 +418,15 @@ fn enter(place: &Place, caller: usize, here: usize, head: Head) -> (Head, usize)
 /// Slots for a call that found no place, or no room: `claim` is what it got instead.
 #[cold]
 #[inline(never)]
-fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
+fn seek(claim: Claim, slots: u64) -> Option<Claim> {
     let thread = thread::current();
-    // SAFETY: NULL, or pages that are never unmapped.
-    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
-        // Not what was claimed elsewhere: a handler may have found this place only just now.
-        let claim = claim.filter(|claim| ptr::eq(claim.place, place));
-        return claim.map_or_else(|| Claim::at(place, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
+    let anew = || Claim::at(claim.place, slots).or_else(|claim| seek_room(claim, slots)).ok();
+    if claim.holds() {
+        return seek_room(claim, slots).ok();
+    }
+    // A handler may have opened the place only just now.
+    if claim.place.is_open() {
+        return anew();
     }
     if thread.patience.get() > 0 {
         thread.patience.set(thread.patience.get() - 1);
@@ -414,12 +436,7 @@ fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
         }
         return None;
     }
-    if edge::undisturbed(attach).unwrap_or(false) {
-        // SAFETY: just attached, to pages that are never unmapped.
-        let place = unsafe { &*thread.place.get() };
-        return Claim::at(place, slots).or_else(|claim| seek_room(claim, slots)).ok();
-    }
-    None
+    if edge::undisturbed(attach).unwrap_or(false) { anew() } else { None }
 }
 
 /// Room for a claim that found none; if there is still none it is given back, and counted.
@@ -427,7 +444,7 @@ fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     let Claim { place, number: claimed, .. } = claim;
     let is_put_off = drain::is_still_put_off();
     // SAFETY: the place is open, and this thread's.
-    if !is_put_off && unsafe { place.is_lost_too(claimed, slots) } {
+    if !is_put_off && unsafe { claim.is_lost_too(slots) } {
         return Err(());
     }
     let now = ticks(place.clock.load(Ordering::Relaxed));
@@ -501,13 +518,12 @@ pub fn take_place() -> Result<&'static Place, Nowhere> {
     }
     let process = process::own().ok_or(Nowhere::Early)?;
     // A signal handler may have come before us.
-    // SAFETY: NULL, or pages that are never unmapped.
-    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
+    let place = &thread.place;
+    if place.is_open() {
         return Ok(place);
     }
-    let place = process.make_file().and_then(|file| process.place_for(identity::thread_id(), file));
-    let place = place.ok_or(Nowhere::NoRing(process))?;
-    thread.place.set(place);
+    let file = process.make_file().filter(|file| process.open(place, identity::thread_id(), file));
+    file.ok_or(Nowhere::NoRing(process))?;
     drain::ensure(process);
     come_back(place, drain::is_still_put_off());
     Ok(place)

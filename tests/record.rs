@@ -6,12 +6,12 @@ mod support;
 
 use aclshim_trace::record::{Attribute, Batch, Entry, Item};
 use recording::balance::{balanced, balanced_at_any_end, balanced_in_flight_mode, balanced_to_the_last, lost_in_vain};
-use recording::left::{calls, entries, left};
+use recording::left::{calls, calls_of_all, entries, left};
 use recording::pattern::mix;
 use recording::truth::Truth;
 use recording::{MODES, done, hammer, patterned, same, watched};
 use std::os::unix::process::ExitStatusExt;
-use support::{Output, Run, Stat, has, host};
+use support::{Build, Output, Run, Stat, has, host};
 
 // ---- Ends ----
 
@@ -104,6 +104,28 @@ fn a_thread_that_forks_shares_no_ring_with_one_that_calls_before_it_in_the_child
         // That each stands under its own thread is looked at record by record.
         assert_eq!(found.lanes.keys().copied().collect::<Vec<_>>(), [0, 1, 2], "{drain}");
         done(output);
+    }
+}
+
+#[test]
+fn a_call_in_which_the_process_forks_is_ended_by_the_parent_alone() {
+    let vendor = Build::new("hosts/record_forking_vendor.c").library("ascendcl");
+    let program = Build::new("hosts/record_forking.c").arg(&vendor).program();
+    for drain in ["auto", "off"] {
+        // Among them those after which the child's ring is exactly where its parent's was.
+        for inside in 0..8 {
+            let run = Run::new(&program).library_path(vendor.parent().unwrap()).shim();
+            let run = run.arg("3").arg(inside.to_string()).env("ACLSHIM_DRAIN", drain);
+            let output = run.run().ok();
+            assert_eq!(output.stdout, "5, then 0\n");
+            let mut told: Vec<_> =
+                calls_of_all(&output).iter().map(|call| (call.arguments[3], call.end.map(|end| end.code))).collect();
+            told.sort();
+            let expected = [vec![(8, 0); inside], vec![(16, 0); 3], vec![(32, 0)], vec![(77, 5)]].concat();
+            let expected: Vec<_> = expected.into_iter().map(|(bytes, code)| (bytes, Some(code))).collect();
+            assert_eq!(told, expected, "{drain}, {inside} calls in the child");
+            done(output);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod documents;
 #[cfg(not(loom))]
 pub mod file;
+pub mod generation;
 pub mod layout;
 #[cfg(not(loom))]
 pub mod origin;

@@ -1,17 +1,18 @@
 //! A ring as its writing thread sees it.
 //!
-//! What a call needs lies in one cache line, the thread's [`Place`]: memory of the process's own, on
-//! pages that the kernel wipes in a fork child, so that the child finds a place without a ring. A
+//! What a call needs lies in one cache line, the thread's [`Place`], in memory that is the thread's own. A
 //! claim is one instruction (a signal handler of the thread may claim in between), and one compare
-//! tells "no ring yet", "look whether there is room" and "full" from the rest.
+//! tells "no ring yet", "look whether there is room" and "full" from the rest. A second one tells a fork child, which
+//! has a copy of its parent's place, that it has none: see [`crate::generation`].
 
+use crate::generation;
 use crate::layout::{Control, Mode};
 use crate::slot::{Head, Layout, Note, Slot};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Where a thread writes. All zero: nowhere.
 #[derive(Default)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Place {
     /// The number of the next slot.
     pub next: AtomicU64,
@@ -21,10 +22,12 @@ pub struct Place {
     pub slots: AtomicPtr<Slot>,
     /// One less than how many there are.
     pub mask: AtomicU64,
-    /// The ring's shared state.
-    pub control: AtomicPtr<Control>,
     /// The address of the outermost frame of a call under way, or 0.
     pub outermost: AtomicUsize,
+    /// The [`generation`] of the process that the ring is of.
+    generation: core::sync::atomic::AtomicU64,
+    /// The ring's shared state.
+    control: AtomicPtr<Control>,
     /// A [`crate::layout::Clock`].
     pub clock: AtomicU32,
     /// A [`Mode`].
@@ -34,14 +37,22 @@ pub struct Place {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Place>() == 64);
 
-/// The slots of a place.
+/// The slots of a place, and of which process they are.
 #[derive(Clone, Copy)]
 pub struct Slots {
     first: *const Slot,
     mask: u64,
+    /// Its [`generation`].
+    pub generation: u64,
 }
 
 impl Slots {
+    /// Whether they are this process's, and not those of the one that forked it.
+    #[inline(always)]
+    pub fn are_ours(self) -> bool {
+        generation::is_current(self.generation)
+    }
+
     /// The slot of a number, if there are any.
     #[inline(always)]
     pub fn at(self, number: u64) -> *const Slot {
@@ -51,27 +62,41 @@ impl Slots {
 
 impl Place {
     /// Claims `slots` consecutive slots; the first one's number, if there is room for all.
-    #[inline(always)]
     pub fn claim(&self, slots: u64) -> Result<u64, u64> {
+        self.claim_of(self.slots(), slots)
+    }
+
+    /// The same of what [`slots`](Self::slots) has told before.
+    #[inline(always)]
+    pub fn claim_of(&self, of: Slots, slots: u64) -> Result<u64, u64> {
         let number = add_alone(&self.next, slots);
         // The last slot's number against the limit: for one slot nothing is left to be added.
-        if number + (slots - 1) < self.limit.load(Ordering::Relaxed) { Ok(number) } else { Err(number) }
+        let has_room = number + (slots - 1) < load_alone(&self.limit);
+        if has_room && of.are_ours() { Ok(number) } else { Err(number) }
+    }
+
+    /// The ring's shared state, if there is a ring, and it is not the one of the process that forked this one.
+    pub fn control(&self) -> Option<&Control> {
+        // SAFETY: NULL, or what the place was opened with, which outlives it.
+        let control = unsafe { self.control.load(Ordering::Relaxed).as_ref() };
+        control.filter(|_| self.slots().are_ours())
     }
 
     /// Gives up a claim of one slot that found no room. If a signal handler has claimed behind it, and so has found some,
-    /// the slot is filled all the same, or the drain would wait for it: it says once more whose the ring is.
+    /// the slot is filled all the same, or the drain would wait for it: it says once more whose the ring is. `generation`
+    /// is what [`slots`](Self::slots) has told before: a claim of what is not ours may be older than the place as it is now,
+    /// and at worst stays a gap.
     ///
     /// # Safety
     /// The calling thread's place.
     #[cold]
     #[inline(never)]
-    pub unsafe fn give_up(&self, claimed: u64) {
+    pub unsafe fn give_up(&self, generation: u64, claimed: u64) {
         let slots = self.slots();
-        // SAFETY: NULL where it is not open, else what it was opened with.
-        let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return };
+        let Some(control) = self.control().filter(|_| slots.generation == generation) else { return };
         if !self.give_back(claimed, 1) && claimed < self.room(control) {
             let words = [0, u64::from(control.owner.load(Ordering::Relaxed))];
-            // SAFETY: the place was open when it was asked for its slots, which stay mapped, and this one is ours.
+            // SAFETY: slots of a place that is open stay mapped, and this one is ours.
             let slot = unsafe { &*slots.at(claimed) };
             slot.put(Head::done(claimed, Layout::Note, Note::Thread as u8), &words);
         }
@@ -82,11 +107,12 @@ impl Place {
         replace_alone(&self.next, claimed + slots, claimed)
     }
 
-    /// Where the slots are. Asked before a claim, because a signal handler may fork behind it: its child finds
-    /// the place wiped, and must not go on with what it finds there then.
+    /// Where the slots are. Asked before a claim, because a signal handler may fork behind it, and record in its child:
+    /// the place is then another ring's.
     #[inline(always)]
     pub fn slots(&self) -> Slots {
-        Slots { first: self.slots.load(Ordering::Relaxed), mask: self.mask.load(Ordering::Relaxed) }
+        let generation = self.generation.load(Ordering::Relaxed);
+        Slots { first: self.slots.load(Ordering::Relaxed), mask: self.mask.load(Ordering::Relaxed), generation }
     }
 
     /// The slot of a number.
@@ -104,15 +130,8 @@ impl Place {
         self.mask.store(slots.len() as u64 - 1, Ordering::Relaxed);
         self.mode.store(mode as u32, Ordering::Relaxed);
         self.next.store(next, Ordering::Relaxed);
-        // Last: who sees it sees the rest.
-        self.control.store(core::ptr::from_ref(control).cast_mut(), Ordering::Release);
-        self.reopen();
-    }
-
-    /// The place of another thread, which is gone, is now the caller's.
-    pub fn reopen(&self) {
-        // SAFETY: NULL, or what it was opened with, which outlives the place.
-        let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return };
+        self.control.store(core::ptr::from_ref(control).cast_mut(), Ordering::Relaxed);
+        self.generation.store(generation::current(), Ordering::Relaxed);
         self.outermost.store(0, Ordering::Relaxed);
         self.limit.store(self.room(control), Ordering::Relaxed);
     }
@@ -120,13 +139,13 @@ impl Place {
     /// Ends the call that stands in `slot`: in the short way if no slot was claimed behind it.
     pub fn end(&self, slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
         let doubt = begun.claimed_behind(self.next.load(Ordering::Relaxed));
-        slot.end(begun, now, code, doubt) || slot.end_beside(begun, now, code)
+        let ended = slot.end(begun, now, code, doubt);
+        ended.map_or_else(|duration| slot.end_beside(begun, duration, code), |()| true)
     }
 
     /// Whether there are slots to write to: not before the first copy, and not after a fork.
-    #[inline(always)]
     pub fn is_open(&self) -> bool {
-        !self.slots.load(Ordering::Relaxed).is_null()
+        self.control().is_some()
     }
 
     /// The first number that would overwrite what must not be.
@@ -144,8 +163,8 @@ impl Place {
     /// # Safety
     /// The place is open, and the calling thread's.
     pub unsafe fn make_room(&self, claimed: u64, slots: u64, now: u64, wait: impl FnMut() -> bool) -> Option<u64> {
-        // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
-        let control = unsafe { self.control.load(Ordering::Relaxed).as_ref() }?;
+        // None in the child of a handler that has just forked.
+        let control = self.control()?;
         if self.look_again(control, claimed, slots, wait) {
             // SAFETY: the caller's promise.
             unsafe { self.tell_lost(control, now) };
@@ -165,8 +184,8 @@ impl Place {
     /// The place is open, and the calling thread's.
     #[inline(always)]
     pub unsafe fn is_lost_too(&self, claimed: u64, slots: u64) -> bool {
-        // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
-        let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return false };
+        // None in the child of a handler that has just forked.
+        let Some(control) = self.control() else { return false };
         let is_losing = control.not_recorded.load(Ordering::Relaxed) != control.told.load(Ordering::Relaxed);
         let is_waiting = self.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
         if !is_losing || is_waiting || claimed + slots <= self.room(control) || !self.give_back(claimed, slots) {
@@ -226,12 +245,11 @@ impl Place {
     /// The place is open, and the calling thread's.
     pub unsafe fn note(&self, note: Note, words: &[u64]) -> bool {
         let slots = self.slots();
-        let number = match self.claim(1) {
+        let number = match self.claim_of(slots, 1) {
             Ok(number) => number,
             Err(number) => {
-                // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
-                let control = unsafe { self.control.load(Ordering::Relaxed).as_ref() };
-                if !control.is_some_and(|control| self.look_again(control, number, 1, || false)) {
+                // None in the child of a handler that has just forked.
+                if !self.control().is_some_and(|control| self.look_again(control, number, 1, || false)) {
                     return false;
                 }
                 number
@@ -282,6 +300,17 @@ pub fn add_alone(counter: &AtomicU64, amount: u64) -> u64 {
     }
     #[cfg(any(loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     counter.fetch_add(amount, Ordering::Relaxed)
+}
+
+/// Loads where only this thread and its signal handlers store.
+#[inline(always)]
+fn load_alone(word: &AtomicU64) -> u64 {
+    #[cfg(not(loom))]
+    // SAFETY: a live, aligned word that no other thread changes. (Not as an atomic: such a load is never a part of the
+    // instruction that needs it.)
+    return unsafe { word.as_ptr().read() };
+    #[cfg(loom)]
+    word.load(Ordering::Relaxed)
 }
 
 /// Replaces `old` by `new` where only this thread and its signal handlers write; as [`add_alone`].

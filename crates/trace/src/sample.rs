@@ -116,7 +116,10 @@ impl Sample {
 
     /// Another thread takes the ring over: the one that wrote here is gone.
     pub fn hand_over(&self) {
-        self.place.reopen();
+        let next = self.ring().end(self.control.drained.load(Ordering::Relaxed));
+        let mode = self.place.mode.load(Ordering::Relaxed);
+        let mode = if mode == Mode::Flight as u32 { Mode::Flight } else { Mode::Audit };
+        self.place.open(&self.control, &self.slots, mode, next);
         self.control.since.store(self.place.next.load(Ordering::Relaxed), Ordering::Release);
     }
 

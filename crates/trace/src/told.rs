@@ -129,11 +129,12 @@ impl Place {
     /// The place is open, and the calling thread's.
     pub unsafe fn tell(&self, telling: &Telling<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
         let slots = telling.slots();
-        let number = match self.claim(slots) {
+        let ring = self.slots();
+        let number = match self.claim_of(ring, slots) {
             Ok(number) => number,
             Err(number) => {
-                // SAFETY: the caller's promise; NULL in the child of a handler that has just forked.
-                let Some(control) = (unsafe { self.control.load(Ordering::Relaxed).as_ref() }) else { return false };
+                // None in the child of a handler that has just forked.
+                let Some(control) = self.control() else { return false };
                 if !self.look_again(control, number, slots, wait) {
                     if control.is_all_told() {
                         control.lost_since.store(now, Ordering::Relaxed);
@@ -147,8 +148,8 @@ impl Place {
             }
         };
         let Telling { note, words: [one, other], kind, text } = *telling;
-        // SAFETY: the caller's promise.
-        let at = |number| unsafe { self.slot(number) };
+        // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
+        let at = |number| unsafe { &*ring.at(number) };
         // The first slot last: who sees it finds the others.
         for nth in 1..slots {
             let from = IN_FIRST + (nth as usize - 1) * IN_OTHERS;

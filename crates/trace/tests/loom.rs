@@ -73,7 +73,7 @@ impl Shared {
     /// A call begins and ends.
     fn call(&self, number: u64) {
         let head = self.begin(number);
-        assert!(self.slot(number).end(head, 15, number as i32, 0));
+        assert!(self.slot(number).end(head, 15, number as i32, 0).is_ok());
     }
 
     /// Reads, checks what is shown, and gives it back: the numbers, with a code where a call has ended.

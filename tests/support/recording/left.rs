@@ -196,6 +196,10 @@ fn damaged(path: &Path, stop: &Stop) -> ! {
 pub fn entries(output: &Output) -> Vec<Entry> {
     let all = left(&output.scratch.join("out"), &output.scratch).processes;
     let [left] = &all[..] else { panic!("{} processes", all.len()) };
+    entries_of(left)
+}
+
+fn entries_of(left: &Left) -> Vec<Entry> {
     let mut entries = Vec::new();
     for piece in left.rings.values().flatten() {
         let mut at = 0;
@@ -209,6 +213,15 @@ pub fn entries(output: &Output) -> Vec<Entry> {
 
 /// Of these the calls.
 pub fn calls(output: &Output) -> Vec<Call> {
-    let calls = entries(output).into_iter();
-    calls.filter_map(|entry| if let Entry::Call(call) = entry { Some(call) } else { None }).collect()
+    calls_among(entries(output))
+}
+
+/// The calls of all processes.
+pub fn calls_of_all(output: &Output) -> Vec<Call> {
+    let all = left(&output.scratch.join("out"), &output.scratch).processes;
+    all.iter().flat_map(|left| calls_among(entries_of(left))).collect()
+}
+
+fn calls_among(entries: Vec<Entry>) -> Vec<Call> {
+    entries.into_iter().filter_map(|entry| if let Entry::Call(call) = entry { Some(call) } else { None }).collect()
 }

@@ -14,7 +14,6 @@ fn a_place_of_zeroes_has_no_room_and_is_not_open() {
     assert!(!place.is_open());
     assert_eq!(place.claim(1), Err(0));
     assert!(place.give_back(0, 1));
-    place.reopen();
     assert_eq!(place.next.load(Ordering::Relaxed), 0);
 }
 
@@ -41,7 +40,7 @@ fn a_claim_behind_which_another_was_made_cannot_be_given_back() {
 fn a_claim_that_is_given_up_behind_a_handlers_is_filled_so_that_nobody_waits_for_it() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let full: Vec<_> = (0..16).map(|now| sample.begin(now).unwrap()).collect();
-    let in_vain = sample.place.claim(1).unwrap_err();
+    let (ring, in_vain) = (sample.place.slots(), sample.place.claim(1).unwrap_err());
     for call in full {
         assert!(sample.end(call, 20, 0));
     }
@@ -50,7 +49,7 @@ fn a_claim_that_is_given_up_behind_a_handlers_is_filled_so_that_nobody_waits_for
     let handlers = sample.begin(30).unwrap();
     assert!(sample.end(handlers, 40, 0));
     // SAFETY: the test's own place.
-    unsafe { sample.place.give_up(in_vain) };
+    unsafe { sample.place.give_up(ring.generation, in_vain) };
     let run = sample.ring().read(16, Reading::Drain, 99);
     assert_eq!((run.first, run.slots.len(), run.next), (16, 2, 18));
 }
@@ -156,11 +155,11 @@ fn flight_always_has_room() {
 }
 
 #[test]
-fn a_place_is_taken_over_where_it_stands() {
+fn a_ring_is_taken_over_where_it_stands() {
     let sample = Sample::new(16, Mode::Audit, 0);
     sample.begin(1).unwrap();
     sample.place.outermost.store(77, Ordering::Relaxed);
-    sample.place.reopen();
+    sample.hand_over();
     assert_eq!(sample.place.outermost.load(Ordering::Relaxed), 0);
     assert_eq!(sample.begin(2).unwrap().number, 1);
 }
