@@ -35,44 +35,42 @@ impl Entry {
     }
 }
 
-/// Where the stub stands behind the start of its entry, and the size of both: they share a cache line, because after a
-/// pause of the program each line of ours that a call comes by has to be fetched anew.
-#[cfg(target_arch = "x86_64")]
-const STUB: [usize; 2] = [12, 32];
-#[cfg(target_arch = "aarch64")]
-const STUB: [usize; 2] = [16, 64];
-
-/// The stub of an entry.
-const fn stub(entry: unsafe extern "C-unwind" fn()) -> *const () {
-    (entry as *const ()).wrapping_byte_add(STUB[0])
-}
-
-/// An entry, which is one jump, and the stub in front of `$body`.
+/// An entry: one jump.
 #[cfg(target_arch = "x86_64")]
 macro_rules! entry {
-    ($function:expr, $slot:expr, $body:path) => {
+    ($function:expr, $slot:expr) => {
         naked_asm!(
-            "2:",
             ".cfi_startproc", "endbr64", "jmp qword ptr [rip + {gates} + {offset}]", ".cfi_endproc",
-            ".skip {stub} - (. - 2b), 0xcc",
+            gates = sym GATES, offset = const target::offset($function, $slot))
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! entry {
+    ($function:expr, $slot:expr) => {
+        naked_asm!(
+            ".cfi_startproc", "hint #34",
+            "adrp x16, {gates} + {offset}", "ldr x16, [x16, :lo12:{gates} + {offset}]", "br x16", ".cfi_endproc",
+            gates = sym GATES, offset = const target::offset($function, $slot))
+    };
+}
+
+/// The stub in front of `$body`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! stub {
+    ($body:path) => {
+        naked_asm!(
             ".cfi_startproc", "endbr64",
             "sub rsp, 8", ".cfi_adjust_cfa_offset 8",
             "call {body}",
             "add rsp, 8", ".cfi_adjust_cfa_offset -8",
             "ret", ".cfi_endproc",
-            ".balign {size}, 0xcc",
-            gates = sym GATES, offset = const target::offset($function, $slot),
-            stub = const STUB[0], size = const STUB[1], body = sym $body)
+            body = sym $body)
     };
 }
 #[cfg(target_arch = "aarch64")]
-macro_rules! entry {
-    ($function:expr, $slot:expr, $body:path) => {
+macro_rules! stub {
+    ($body:path) => {
         naked_asm!(
-            "2:",
-            ".cfi_startproc", "hint #34",
-            "adrp x16, {gates} + {offset}", "ldr x16, [x16, :lo12:{gates} + {offset}]", "br x16", ".cfi_endproc",
-            ".skip {stub} - (. - 2b)",
             ".cfi_startproc", "hint #34",
             "stp x29, x30, [sp, #-16]!",
             ".cfi_def_cfa_offset 16", ".cfi_offset x29, -16", ".cfi_offset x30, -8",
@@ -80,9 +78,7 @@ macro_rules! entry {
             "bl {body}",
             "ldp x29, x30, [sp], #16", ".cfi_def_cfa_offset 0", ".cfi_restore x29", ".cfi_restore x30",
             "ret", ".cfi_endproc",
-            ".balign {size}",
-            gates = sym GATES, offset = const target::offset($function, $slot),
-            stub = const STUB[0], size = const STUB[1], body = sym $body)
+            body = sym $body)
     };
 }
 
@@ -197,12 +193,21 @@ macro_rules! entries {
                     }
                 )*
             }
+            pub(super) mod watched {
+                use super::*;
+                $(
+                    #[unsafe(naked)]
+                    pub unsafe extern "C-unwind" fn $name<const SLOT: usize>() {
+                        stub!(super::$name::<SLOT>)
+                    }
+                )*
+            }
             pub(super) mod private {
                 use super::*;
                 $(
                     #[unsafe(naked)]
                     pub unsafe extern "C-unwind" fn $name<const SLOT: usize>() {
-                        entry!(Function::$name, SLOT, super::$name::<SLOT>)
+                        entry!(Function::$name, SLOT)
                     }
                 )*
             }
@@ -212,8 +217,8 @@ macro_rules! entries {
                     #[doc = $doc]
                     #[unsafe(naked)]
                     #[unsafe(no_mangle)]
-                    pub unsafe extern "C-unwind" fn $name() {
-                        entry!(Function::$name, 0, super::$name::<0>)
+                    unsafe extern "C-unwind" fn $name() {
+                        entry!(Function::$name, 0)
                     }
                 )*
             }
@@ -229,11 +234,11 @@ macro_rules! entries {
 
         /// What the entries go through, by function: the exported one first.
         pub static GATES: [Gates; COUNT] = [$([
-            Gate::new(stub(bodies::exported::$name)),
-            Gate::new(stub(bodies::private::$name::<1>)),
-            Gate::new(stub(bodies::private::$name::<2>)),
-            Gate::new(stub(bodies::private::$name::<3>)),
-            Gate::new(stub(bodies::private::$name::<4>)),
+            Gate::new(bodies::watched::$name::<0> as *const ()),
+            Gate::new(bodies::watched::$name::<1> as *const ()),
+            Gate::new(bodies::watched::$name::<2> as *const ()),
+            Gate::new(bodies::watched::$name::<3> as *const ()),
+            Gate::new(bodies::watched::$name::<4> as *const ()),
         ]),*];
 
         // Ten words are enough for every row.

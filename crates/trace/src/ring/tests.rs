@@ -163,3 +163,25 @@ fn a_ring_is_taken_over_where_it_stands() {
     assert_eq!(sample.place.outermost.load(Ordering::Relaxed), 0);
     assert_eq!(sample.begin(2).unwrap().number, 1);
 }
+
+#[test]
+fn a_place_that_was_copied_from_the_process_that_forked_is_not_open() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    let ours = sample.place.slots();
+    let theirs = Slots { generation: ours.generation + 1, ..ours };
+    assert_eq!(sample.place.claim_of(theirs, 1), Err(0), "asked before a fork in a handler, claimed behind it");
+    // SAFETY: the test's own place.
+    unsafe { sample.place.give_up(theirs.generation, 0) };
+    assert_eq!(sample.place.next.load(Ordering::Relaxed), 1, "who knows whose claim that would take back");
+    assert_eq!(sample.place.claim_of(ours, 1), Ok(1));
+    // SAFETY: as above.
+    unsafe { sample.place.give_up(ours.generation, 1) };
+    assert_eq!(sample.place.next.load(Ordering::Relaxed), 1);
+
+    sample.place.generation.store(theirs.generation, Ordering::Relaxed);
+    assert!(!sample.place.is_open() && sample.place.control().is_none());
+    assert!(!sample.note(Note::Mark, &[1]), "nothing is written");
+    // SAFETY: as above.
+    let room = unsafe { sample.place.make_room(1, 1, 5, || false) };
+    assert_eq!((room, counts(&sample)), (None, [0; 3]), "and nothing counted");
+}
