@@ -9,7 +9,7 @@
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{check, drain, edge, identity, inject, maps};
+use crate::{batch, check, drain, edge, identity, inject, maps};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
@@ -47,6 +47,8 @@ pub struct Process {
     /// What the drain in this process and its host have to say to each other.
     pub drain: drain::Desk,
     rings: [Row; RINGS],
+    /// The place of the thread that made this process by a fork, if it had one already: see [`crate::thread::Thread::own`].
+    place: Place,
 }
 
 /// Where a ring is mapped; NULL where it could not be made, or is just being made.
@@ -217,8 +219,8 @@ impl Process {
         say_nonsense();
     }
 
-    /// Opens a place for thread `me`: in its own ring, that of a thread that is gone, or a new one.
-    pub fn open(&self, place: &Place, me: u32, file: &File) -> bool {
+    /// Opens a place for thread `me`, `own` if that is new: in its own ring, that of a thread that is gone, or a new one.
+    pub fn open(&'static self, own: &'static Place, me: u32, file: &File) -> Option<&'static Place> {
         let rings = || self.rings.iter().take(self.tried.load(Ordering::Acquire) as usize).filter_map(Row::ring);
         let owner = |ring: &Ring| ring.control.owner.load(Ordering::Relaxed);
         // The same id on a living thread is this thread: an earlier bearer of it is gone.
@@ -236,9 +238,10 @@ impl Process {
         let may_add = || {
             settings().record == Mode::Lossless as usize || rings().filter(|ring| is_gone(owner(ring))).count() < FREELY
         };
-        let own = rings().find(mine).or_else(|| rings().find(roomy)).map(|ring| (ring, end(&ring)));
+        let left = rings().find(mine).or_else(|| rings().find(roomy)).map(|ring| (ring, end(&ring)));
         let made = || may_add().then(|| self.add(file)).flatten().map(|ring| (ring, 0));
-        let Some((Ring { control, slots }, next)) = own.or_else(made) else { return false };
+        let (Ring { control, slots }, next) = left.or_else(made)?;
+        let place = if own.is_new() { own } else { &self.place };
         let mode = match settings().record {
             1 => Mode::Flight,
             2 => Mode::Lossless,
@@ -260,7 +263,7 @@ impl Process {
             control.owner.store(me, Ordering::Release);
             place.note(Note::Thread, &[ticks, u64::from(me), first, second]);
         }
-        true
+        Some(place)
     }
 
     /// A ring; `None` where it could not be made, or is just being made.
@@ -288,16 +291,17 @@ impl Process {
     }
 }
 
-/// The number behind the last slot of a ring whose thread is gone. What it has claimed and never shown is as if it had
-/// not been claimed.
+/// The number behind the last slot of a ring whose thread is gone. What that has claimed last and never shown is as if
+/// it had not been claimed.
 fn end(ring: &Ring) -> u64 {
-    ring.end(ring.control.drained.load(Ordering::Acquire))
+    // Not more are claimed at once: a call's, and those of the handlers that have interrupted it.
+    ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * batch::most_slots())
 }
 
 /// Whether a new thread could record at least a few calls in a ring whose thread is gone.
 fn has_room(ring: &Ring) -> bool {
-    let drained = ring.control.drained.load(Ordering::Acquire);
-    settings().record == Mode::Flight as usize || ring.end(drained) - drained + 8 <= ring.slots.len() as u64
+    let full = ring.control.drained.load(Ordering::Acquire) + ring.slots.len() as u64;
+    settings().record == Mode::Flight as usize || (full - 8..full).all(|number| !ring.is_shown(number))
 }
 
 /// Whether a thread of this process still runs.

@@ -102,7 +102,9 @@ impl Frame {
     /// `None` if there is anything unusual about it: the long way knows what to do. (So nothing is called
     /// on the short one, and the arguments stay in their registers.)
     #[inline(always)]
-    pub fn short(function: Function, caller: usize, short: Short, place: &Place) -> Option<Self> {
+    pub fn short(function: Function, caller: usize, short: Short, place: *const Place) -> Option<Self> {
+        // SAFETY: NULL, or a place that lives as long as its thread.
+        let place = unsafe { place.as_ref() }?;
         let (here, outer) = (stack(), place.outermost.load(Ordering::Relaxed));
         if outer > here {
             return None;
@@ -112,7 +114,7 @@ impl Frame {
             Ok(number) => number,
             Err(claimed) => {
                 // SAFETY: this thread's place.
-                unsafe { place.give_up(slots.generation, claimed) };
+                unsafe { place.give_up(claimed) };
                 return None;
             }
         };
@@ -191,18 +193,18 @@ impl Frame {
     /// What was claimed for the record, while it is the one that was begun: the drain may have passed it by, and its place
     /// may be another's.
     fn shown(&self) -> Option<Claim> {
-        let place = self.place()?;
+        // SAFETY: NULL, or the calling thread's own.
+        let place = unsafe { self.place.as_ref() }?;
         let claim = Claim { place, slots: place.slots(), number: self.head.number(place.next.load(Ordering::Relaxed)) };
         // SAFETY: slots stay mapped.
         let is_shown = unsafe { (*self.slot).head() == self.head };
-        is_shown.then_some(claim)
+        (is_shown && self.is_ours()).then_some(claim)
     }
 
-    /// Where it is recorded. Not in the child of a fork since it began: what is recorded there is its parent's.
+    /// Whether it is this process's. Not in the child of a fork since it began: what is recorded there is its parent's.
     #[inline(always)]
-    fn place(&self) -> Option<&'static Place> {
-        // SAFETY: NULL, or the calling thread's own.
-        unsafe { self.place.as_ref() }.filter(|_| generation::is_current(self.generation))
+    fn is_ours(&self) -> bool {
+        generation::is_current(self.generation)
     }
 
     /// Adds to a word of the record's second slot, which a call has that began as [`long`](Self::long).
@@ -218,7 +220,8 @@ impl Frame {
     #[cold]
     #[inline(never)]
     pub fn tell(&self, judgement: &Judgement) {
-        let Some(place) = self.place() else { return };
+        // SAFETY: NULL, or the calling thread's own.
+        let Some(place) = (unsafe { self.place.as_ref() }).filter(|place| place.is_open()) else { return };
         let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
         self.add(&[(1, low), (2, high), (3, judgement.extent())]);
         let number = self.head.number(place.next.load(Ordering::Relaxed));
@@ -233,7 +236,8 @@ impl Frame {
 
     /// The time, for the end of a call that began as [`long`](Self::long).
     pub fn now(&self) -> u64 {
-        self.place().map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
+        // SAFETY: NULL, or the calling thread's own.
+        unsafe { self.place.as_ref() }.map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
     }
 
     /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
@@ -292,14 +296,14 @@ impl Frame {
     fn end_at(&self, place: &Place, code: i32, now: impl FnOnce() -> (u64, u64)) {
         // In the child of a fork too: the frames of its stack are the same.
         place.outermost.store(self.outer, Ordering::Relaxed);
-        if !generation::is_current(self.generation) {
-            return;
-        }
         // SAFETY: slots stay mapped.
         let slot = unsafe { &*self.slot };
         let (now, doubt) = now();
+        if !self.is_ours() {
+            return;
+        }
         if let Err(duration) = slot.end(self.head, now, code, doubt) {
-            end_apart(place, slot, self.head, duration, code, self.generation);
+            end_apart(place, slot, self.head, duration, code);
         }
     }
 }
@@ -309,8 +313,9 @@ impl Frame {
 /// memory, not in registers.)
 #[cold]
 #[inline(never)]
-fn end_apart(place: &Place, slot: &Slot, head: Head, duration: u64, code: i32, generation: u64) {
-    if slot.end_beside(head, duration, code) {
+fn end_apart(place: &Place, slot: &Slot, head: Head, duration: u64, code: i32) {
+    // Where a handler has just forked, this may be the child: it has no place, and the slot is its parent's.
+    if !place.is_open() || slot.end_beside(head, duration, code) {
         return;
     }
     let begin = slot.0[1].load(Ordering::Relaxed);
@@ -322,7 +327,7 @@ fn end_apart(place: &Place, slot: &Slot, head: Head, duration: u64, code: i32, g
     }
     let shown = slot.head();
     // Overwritten: nobody knows of the call any more. Or a handler has just forked, and this is the child.
-    if (shown != head.ended() && shown != head.passed()) || !generation::is_current(generation) {
+    if (shown != head.ended() && shown != head.passed()) || !place.is_open() {
         return;
     }
     let number = head.number(place.next.load(Ordering::Relaxed));
@@ -342,7 +347,7 @@ fn store(slot: &Slot, caller: usize, words: [u64; 4]) {
 #[derive(Clone, Copy)]
 struct Claim {
     place: &'static Place,
-    /// As it was before the claim: a handler may fork behind it, and its child find another ring.
+    /// As it was before the claim: a handler may fork behind it, and its child find the place wiped.
     slots: Slots,
     number: u64,
 }
@@ -355,21 +360,6 @@ impl Claim {
         place.claim_of(before, slots).map(of).map_err(of)
     }
 
-    /// Whether it is of the ring that its place now has: that may have been opened since, by a handler, or by one in the
-    /// child of a fork.
-    fn holds(&self) -> bool {
-        self.slots.are_ours() && self.place.is_open()
-    }
-
-    /// As [`Place::is_lost_too`].
-    ///
-    /// # Safety
-    /// The calling thread's place.
-    unsafe fn is_lost_too(&self, slots: u64) -> bool {
-        // SAFETY: the caller's promise.
-        self.holds() && unsafe { self.place.is_lost_too(self.number, slots) }
-    }
-
     /// A slot of it, or of its ring.
     fn slot(&self, number: u64) -> &'static Slot {
         // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
@@ -379,12 +369,16 @@ impl Claim {
 
 /// Slots for a call of this thread.
 fn claim(slots: u64) -> Option<Claim> {
-    match Claim::at(&thread::current().place, slots) {
-        Ok(claim) => Some(claim),
+    // SAFETY: NULL, or a place that lives as long as its thread.
+    match unsafe { thread::current().place.get().as_ref() }.map(|place| Claim::at(place, slots)) {
+        Some(Ok(claim)) => Some(claim),
         // Where one call after another finds the ring full, each is counted and no more.
         // SAFETY: the calling thread's place; one that is not open says no.
-        Err(claim) if !drain::is_still_put_off() && unsafe { claim.is_lost_too(slots) } => None,
-        Err(claim) => seek(claim, slots),
+        Some(Err(claim)) if !drain::is_still_put_off() && unsafe { claim.place.is_lost_too(claim.number, slots) } => {
+            None
+        }
+        Some(Err(claim)) => seek(Some(claim), slots),
+        None => seek(None, slots),
     }
 }
 
@@ -418,15 +412,13 @@ fn enter(place: &Place, caller: usize, here: usize, head: Head) -> (Head, usize)
 /// Slots for a call that found no place, or no room: `claim` is what it got instead.
 #[cold]
 #[inline(never)]
-fn seek(claim: Claim, slots: u64) -> Option<Claim> {
+fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
     let thread = thread::current();
-    let anew = || Claim::at(claim.place, slots).or_else(|claim| seek_room(claim, slots)).ok();
-    if claim.holds() {
-        return seek_room(claim, slots).ok();
-    }
-    // A handler may have opened the place only just now.
-    if claim.place.is_open() {
-        return anew();
+    // SAFETY: NULL, or a place that lives as long as its thread.
+    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
+        // Not what was claimed elsewhere: a handler may have found this place only just now.
+        let claim = claim.filter(|claim| ptr::eq(claim.place, place));
+        return claim.map_or_else(|| Claim::at(place, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
     }
     if thread.patience.get() > 0 {
         thread.patience.set(thread.patience.get() - 1);
@@ -436,7 +428,8 @@ fn seek(claim: Claim, slots: u64) -> Option<Claim> {
         }
         return None;
     }
-    if edge::undisturbed(attach).unwrap_or(false) { anew() } else { None }
+    let place = edge::undisturbed(attach).flatten()?;
+    Claim::at(place, slots).or_else(|claim| seek_room(claim, slots)).ok()
 }
 
 /// Room for a claim that found none; if there is still none it is given back, and counted.
@@ -444,7 +437,7 @@ fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     let Claim { place, number: claimed, .. } = claim;
     let is_put_off = drain::is_still_put_off();
     // SAFETY: the place is open, and this thread's.
-    if !is_put_off && unsafe { claim.is_lost_too(slots) } {
+    if !is_put_off && unsafe { place.is_lost_too(claimed, slots) } {
         return Err(());
     }
     let now = ticks(place.clock.load(Ordering::Relaxed));
@@ -479,8 +472,11 @@ pub fn come_back(place: &Place, is_put_off: bool) {
 }
 
 /// Finds a place for this thread, with its first call in this process; a call without one is counted.
-fn attach() -> bool {
-    let Err(nowhere) = take_place() else { return true };
+fn attach() -> Option<&'static Place> {
+    let nowhere = match take_place() {
+        Ok(place) => return Some(place),
+        Err(nowhere) => nowhere,
+    };
     match nowhere {
         Nowhere::Off => {}
         Nowhere::Early => process::miss_early(),
@@ -492,7 +488,7 @@ fn attach() -> bool {
             thread.patience.set(thread.waits.get() - 1);
         }
     }
-    false
+    None
 }
 
 /// Why a thread has no place.
@@ -518,12 +514,14 @@ pub fn take_place() -> Result<&'static Place, Nowhere> {
     }
     let process = process::own().ok_or(Nowhere::Early)?;
     // A signal handler may have come before us.
-    let place = &thread.place;
-    if place.is_open() {
+    // SAFETY: NULL, or a place that lives as long as its thread.
+    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
         return Ok(place);
     }
-    let file = process.make_file().filter(|file| process.open(place, identity::thread_id(), file));
-    file.ok_or(Nowhere::NoRing(process))?;
+    let place = process.make_file().and_then(|file| process.open(&thread.own, identity::thread_id(), &file));
+    let place = place.ok_or(Nowhere::NoRing(process))?;
+    // Last: whoever is interrupted by this finds no place, or an open one.
+    thread.place.set(place);
     drain::ensure(process);
     come_back(place, drain::is_still_put_off());
     Ok(place)

@@ -79,8 +79,8 @@ impl Gate {
 
     /// Where the calling thread records; only where there is no [`detour`](Self::detour).
     #[inline(always)]
-    pub fn place(&self) -> &'static Place {
-        &thread::at(self.thread.load(Ordering::Relaxed)).place
+    pub fn place(&self) -> *const Place {
+        thread::place_at(self.thread.load(Ordering::Relaxed))
     }
 
     /// Whether a call must not take the short way; a word, so that it can be added to other reasons.

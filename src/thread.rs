@@ -1,8 +1,9 @@
 //! What each thread of the host carries for us.
 //!
 //! The block is initial-exec TLS made in assembly: one load from the GOT, no call, no
-//! destructor, no heap, usable in signal handlers and while a thread ends. A call needs the first of its two cache
-//! lines. It stays at 128 bytes or less because a library that is opened late lives off the loader's small surplus.
+//! destructor, no heap, usable in signal handlers and while a thread ends. A call needs the first of
+//! its two cache lines, where it is aligned to them. It stays at 128 bytes or less because a library
+//! that is opened late lives off the loader's small surplus.
 
 use aclshim_trace::ring::Place;
 use core::arch::{asm, global_asm};
@@ -11,8 +12,11 @@ use core::cell::Cell;
 /// The thread's block; all zero at first.
 #[repr(C)]
 pub struct Thread {
-    /// Where this thread records; not open before its first copy.
-    pub place: Place,
+    /// Where this thread records; NULL before its first copy.
+    pub place: Cell<*const Place>,
+    /// That, in the process in which it first copies. Never another ring's: in a child of a fork the thread gets a place
+    /// that lies elsewhere, because whoever was interrupted amid a call still has this one in its registers.
+    pub own: Place,
     /// The heap of a thread of ours, or the harness's while a host's thread sits at its desk; else NULL.
     pub heap: Cell<*mut crate::heap::Heap>,
     /// What the host holds back while [`crate::edge::undisturbed`] runs.
@@ -86,6 +90,24 @@ pub fn at(offset: isize) -> &'static Thread {
     // SAFETY: zero is a valid `Thread`, and the block lives as long as its thread. The reference
     // is never handed to another thread.
     unsafe { &*pointer.wrapping_offset(offset).cast() }
+}
+
+/// Where the calling thread records, if its block lies at `offset`: as [`at`] finds it, in one load.
+#[inline(always)]
+pub fn place_at(offset: isize) -> *const Place {
+    #[cfg(target_arch = "x86_64")]
+    {
+        const { assert!(core::mem::offset_of!(Thread, place) == 0) };
+        let place;
+        // SAFETY: reads the thread's own block, which lives as long as its thread.
+        unsafe {
+            asm!("mov {0}, qword ptr fs:[{1}]", out(reg) place, in(reg) offset,
+                 options(nostack, readonly, preserves_flags));
+        }
+        place
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    at(offset).place.get()
 }
 
 /// The calling thread's block.

@@ -83,6 +83,29 @@ impl Ring<'_> {
         self.slots.iter().map(newest).max().unwrap_or(from)
     }
 
+    /// Whether a slot shows its number.
+    pub fn is_shown(&self, number: u64) -> bool {
+        let head = self.slot(number).head();
+        head.state() != State::Free && head.number(number) == number
+    }
+
+    /// As [`end`](Self::end), where no more than `gap` slots in a row are missing: looks no further than it must. (A look at
+    /// memory that was never written to would make it.)
+    pub fn end_near(&self, from: u64, gap: u64) -> u64 {
+        let mut end = from;
+        for number in from..from + self.slots.len() as u64 {
+            let head = self.slot(number).head();
+            match (head.state() != State::Free).then(|| head.number(number)) {
+                // Overwritten: so all of it was written to.
+                Some(shown) if shown > number => return self.end(from),
+                Some(shown) if shown == number => end = number + 1,
+                _ if number >= end + gap => break,
+                _ => {}
+            }
+        }
+        end
+    }
+
     /// Whether a call at this number has been left so far behind that it is not waited for.
     fn is_overtaken(&self, number: u64) -> bool {
         let slots = self.slots.len() as u64;

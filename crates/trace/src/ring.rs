@@ -83,17 +83,15 @@ impl Place {
     }
 
     /// Gives up a claim of one slot that found no room. If a signal handler has claimed behind it, and so has found some,
-    /// the slot is filled all the same, or the drain would wait for it: it says once more whose the ring is. `generation`
-    /// is what [`slots`](Self::slots) has told before: a claim of what is not ours may be older than the place as it is now,
-    /// and at worst stays a gap.
+    /// the slot is filled all the same, or the drain would wait for it: it says once more whose the ring is.
     ///
     /// # Safety
     /// The calling thread's place.
     #[cold]
     #[inline(never)]
-    pub unsafe fn give_up(&self, generation: u64, claimed: u64) {
+    pub unsafe fn give_up(&self, claimed: u64) {
         let slots = self.slots();
-        let Some(control) = self.control().filter(|_| slots.generation == generation) else { return };
+        let Some(control) = self.control() else { return };
         if !self.give_back(claimed, 1) && claimed < self.room(control) {
             let words = [0, u64::from(control.owner.load(Ordering::Relaxed))];
             // SAFETY: slots of a place that is open stay mapped, and this one is ours.
@@ -107,8 +105,8 @@ impl Place {
         replace_alone(&self.next, claimed + slots, claimed)
     }
 
-    /// Where the slots are. Asked before a claim, because a signal handler may fork behind it, and record in its child:
-    /// the place is then another ring's.
+    /// Where the slots are. Asked before a claim, because a signal handler may fork behind it: its child may find the
+    /// place wiped, and must not go on with what it finds there then.
     #[inline(always)]
     pub fn slots(&self) -> Slots {
         let generation = self.generation.load(Ordering::Relaxed);
@@ -124,7 +122,12 @@ impl Place {
         unsafe { &*self.slots().at(number) }
     }
 
-    /// Makes this a place that writes into `slots`, from number `next` on.
+    /// Whether it was never opened.
+    pub fn is_new(&self) -> bool {
+        self.control.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Makes this a place that writes into `slots`, from number `next` on: once, in whatever process.
     pub fn open(&self, control: &Control, slots: &[Slot], mode: Mode, next: u64) {
         self.slots.store(slots.as_ptr().cast_mut(), Ordering::Relaxed);
         self.mask.store(slots.len() as u64 - 1, Ordering::Relaxed);

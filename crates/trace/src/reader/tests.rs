@@ -224,3 +224,22 @@ fn the_newest_slot_ends_the_ring_wherever_it_lies() {
     (0..21).for_each(|now| assert_eq!(done(&sample, now), now));
     assert_eq!((sample.ring().end(0), sample.ring().end(21), sample.ring().end(30)), (21, 21, 30));
 }
+
+#[test]
+fn the_end_is_found_near_by_behind_what_is_missing() {
+    let sample = Sample::new(16, Mode::Audit, 100);
+    let end = |from| (sample.ring().end(from), sample.ring().end_near(from, 3));
+    assert_eq!(end(100), (100, 100));
+    (0..4).for_each(|now| _ = done(&sample, now));
+    assert_eq!(end(100), (104, 104));
+    sample.place.claim(3).unwrap();
+    assert_eq!(end(100), (104, 104), "claimed and not shown");
+    done(&sample, 9);
+    assert_eq!(end(100), (108, 108), "behind a gap");
+    sample.ring().give_back(108);
+    (0..16).for_each(|now| _ = done(&sample, now));
+    assert_eq!(end(108), (124, 124), "to the last slot");
+    let sample = Sample::new(16, Mode::Flight, 0);
+    (0..40).for_each(|now| _ = done(&sample, now));
+    assert_eq!((sample.ring().end_near(0, 3), sample.ring().end_near(30, 3)), (40, 40), "over all that is overwritten");
+}

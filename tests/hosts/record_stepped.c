@@ -1,0 +1,76 @@
+/* record_stepped HOW BEFORE STEPS: for each number up to STEPS a thread, which makes BEFORE calls, then one that a signal
+ * interrupts after so many instructions, then many. The handler calls (HOW is `copy`), or it makes a child (`fork`) that
+ * calls in the handler, goes on with what was interrupted, and calls again. Which call is which its size tells. */
+#define _GNU_SOURCE
+#include "guest_host.h"
+#include <pthread.h>
+#include <ucontext.h>
+
+enum { EARLIER = 1, INTERRUPTED, OF_THE_HANDLER, OF_THE_CHILD, LATER };
+
+static int forks, before;
+static volatile long left;
+static volatile int is_child;
+
+static void sized(size_t which, int n)
+{
+    while (n-- > 0)
+        if (aclrtMemcpyAsync((void *)0x1000, which, (void *)0x2000, which, ACL_MEMCPY_HOST_TO_HOST, NULL) != 0)
+            _exit(70);
+}
+
+static void handler(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    if (--left > 0)
+        return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
+    if (!forks) {
+        sized(OF_THE_HANDLER, 1);
+        return;
+    }
+    pid_t child = fork();
+    if (child != 0) {
+        reap(child);
+        return;
+    }
+    is_child = 1;
+    sized(OF_THE_HANDLER, 1);
+}
+
+static void *stepped(void *unused)
+{
+    sized(EARLIER, before);
+    /* The processor's trap flag: from here on, and off again. The red zone is left alone. */
+    __asm__ volatile("lea -256(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 256(%%rsp), %%rsp" ::: "memory", "cc");
+    sized(INTERRUPTED, 1);
+    __asm__ volatile("lea -256(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 256(%%rsp), %%rsp" ::: "memory", "cc");
+    if (is_child) {
+        sized(OF_THE_CHILD, 2);
+        _exit(0);
+    }
+    if (left > 0)
+        _exit(71); /* it has fewer instructions */
+    sized(LATER, 100);
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    limit();
+    if (argc < 4)
+        return 2;
+    forks = !strcmp(argv[1], "fork");
+    before = atoi(argv[2]);
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+    sigaction(SIGTRAP, &action, NULL);
+    sized(EARLIER, 1); /* so that no thread of ours is started with the flag set */
+    for (long step = 1; step <= atol(argv[3]); step++) {
+        pthread_t thread;
+        left = step;
+        pthread_create(&thread, NULL, stepped, NULL);
+        pthread_join(thread, NULL);
+    }
+    printf("stepped\n");
+    return 0;
+}
