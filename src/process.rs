@@ -9,7 +9,7 @@
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{batch, check, drain, edge, identity, inject, maps};
+use crate::{batch, check, drain, edge, identity, inject, maps, thread};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
@@ -238,17 +238,27 @@ impl Process {
         let may_add = || {
             settings().record == Mode::Lossless as usize || rings().filter(|ring| is_gone(owner(ring))).count() < FREELY
         };
-        let left = rings().find(mine).or_else(|| rings().find(roomy)).map(|ring| (ring, end(&ring)));
-        let made = || may_add().then(|| self.add(file)).flatten().map(|ring| (ring, 0));
-        let (Ring { control, slots }, next) = left.or_else(made)?;
-        let place = if own.is_new() { own } else { &self.place };
+        let left = rings().find(mine).or_else(|| rings().find(roomy)).map(|ring| (ring, true));
+        let made = || may_add().then(|| self.add(file)).flatten().map(|ring| (ring, false));
+        let (ring, is_used) = left.or_else(made)?;
+        let Ring { control, slots } = ring;
+        // A handler of a signal that cannot be held back may have come before us: then the ring may even be that of its place.
+        if let Some(place) = thread::place() {
+            control.owner.store(me, Ordering::Release);
+            return Some(place);
+        }
+        let next = if is_used { end(&ring) } else { 0 };
         let mode = match settings().record {
             1 => Mode::Flight,
             2 => Mode::Lossless,
             _ => Mode::Audit,
         };
+        let Some(place) = [own, &self.place].into_iter().find(|place| place.open(control, slots, mode, next)) else {
+            // Both are open, or about to be: this is a handler that has interrupted that.
+            control.owner.store(me, Ordering::Release);
+            return None;
+        };
         place.clock.store(file.header.clock, Ordering::Relaxed);
-        place.open(control, slots, mode, next);
         let ticks = aclshim_trace::clock::ticks(file.header.clock);
         let [first, second] = identity::thread_name();
         let notes = self.notes_missed.swap(0, Ordering::Relaxed);

@@ -413,13 +413,12 @@ fn enter(place: &Place, caller: usize, here: usize, head: Head) -> (Head, usize)
 #[cold]
 #[inline(never)]
 fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
-    let thread = thread::current();
-    // SAFETY: NULL, or a place that lives as long as its thread.
-    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
+    if let Some(place) = thread::place() {
         // Not what was claimed elsewhere: a handler may have found this place only just now.
         let claim = claim.filter(|claim| ptr::eq(claim.place, place));
         return claim.map_or_else(|| Claim::at(place, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
     }
+    let thread = thread::current();
     if thread.patience.get() > 0 {
         thread.patience.set(thread.patience.get() - 1);
         match process::process().or_else(|| edge::undisturbed(process::own).flatten()) {
@@ -514,8 +513,7 @@ pub fn take_place() -> Result<&'static Place, Nowhere> {
     }
     let process = process::own().ok_or(Nowhere::Early)?;
     // A signal handler may have come before us.
-    // SAFETY: NULL, or a place that lives as long as its thread.
-    if let Some(place) = unsafe { thread.place.get().as_ref() }.filter(|place| place.is_open()) {
+    if let Some(place) = thread::place() {
         return Ok(place);
     }
     let place = process.make_file().and_then(|file| process.open(&thread.own, identity::thread_id(), &file));

@@ -115,3 +115,9 @@ pub fn place_at(offset: isize) -> *const Place {
 pub fn current() -> &'static Thread {
     at(offset())
 }
+
+/// Where the calling thread records, if it can.
+pub fn place() -> Option<&'static Place> {
+    // SAFETY: NULL, or a place that lives as long as its thread.
+    unsafe { current().place.get().as_ref() }.filter(|place| place.is_open())
+}

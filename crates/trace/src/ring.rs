@@ -27,7 +27,7 @@ pub struct Place {
     /// The [`generation`] of the process that the ring is of.
     generation: core::sync::atomic::AtomicU64,
     /// The ring's shared state.
-    control: AtomicPtr<Control>,
+    pub(crate) control: AtomicPtr<Control>,
     /// A [`crate::layout::Clock`].
     pub clock: AtomicU32,
     /// A [`Mode`].
@@ -122,21 +122,20 @@ impl Place {
         unsafe { &*self.slots().at(number) }
     }
 
-    /// Whether it was never opened.
-    pub fn is_new(&self) -> bool {
-        self.control.load(Ordering::Relaxed).is_null()
-    }
-
-    /// Makes this a place that writes into `slots`, from number `next` on: once, in whatever process.
-    pub fn open(&self, control: &Control, slots: &[Slot], mode: Mode, next: u64) {
+    /// Makes this a place that writes into `slots`, from number `next` on: once, in whatever process. `false` if it is one
+    /// already, or is just becoming one: the caller may be a handler that has interrupted that.
+    pub fn open(&self, control: &Control, slots: &[Slot], mode: Mode, next: u64) -> bool {
+        let (none, at) = (core::ptr::null_mut(), core::ptr::from_ref(control).cast_mut());
+        if self.control.compare_exchange(none, at, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return false;
+        }
         self.slots.store(slots.as_ptr().cast_mut(), Ordering::Relaxed);
         self.mask.store(slots.len() as u64 - 1, Ordering::Relaxed);
         self.mode.store(mode as u32, Ordering::Relaxed);
         self.next.store(next, Ordering::Relaxed);
-        self.control.store(core::ptr::from_ref(control).cast_mut(), Ordering::Relaxed);
         self.generation.store(generation::current(), Ordering::Relaxed);
-        self.outermost.store(0, Ordering::Relaxed);
         self.limit.store(self.room(control), Ordering::Relaxed);
+        true
     }
 
     /// Ends the call that stands in `slot`: in the short way if no slot was claimed behind it.

@@ -42,7 +42,7 @@ impl Sample {
             place: Place::default(),
         };
         sample.control.drained.store(next, Ordering::Relaxed);
-        sample.place.open(&sample.control, &sample.slots, mode, next);
+        assert!(sample.place.open(&sample.control, &sample.slots, mode, next));
         sample
     }
 
@@ -119,7 +119,9 @@ impl Sample {
         let next = self.ring().end(self.control.drained.load(Ordering::Relaxed));
         let mode = self.place.mode.load(Ordering::Relaxed);
         let mode = if mode == Mode::Flight as u32 { Mode::Flight } else { Mode::Audit };
-        self.place.open(&self.control, &self.slots, mode, next);
+        self.place.control.store(core::ptr::null_mut(), Ordering::Relaxed);
+        self.place.outermost.store(0, Ordering::Relaxed);
+        assert!(self.place.open(&self.control, &self.slots, mode, next));
         self.control.since.store(self.place.next.load(Ordering::Relaxed), Ordering::Release);
     }
 

@@ -47,7 +47,7 @@ impl Shared {
             place: Place::default(),
             cells: (0..slots).map(|_| UnsafeCell::new(0)).collect(),
         });
-        shared.place.open(&shared.control, &shared.slots, mode, 0);
+        assert!(shared.place.open(&shared.control, &shared.slots, mode, 0));
         shared
     }
 

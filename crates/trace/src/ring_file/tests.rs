@@ -51,7 +51,7 @@ fn what_a_process_writes_is_read_from_its_file() {
         let (control, slots) = made.add_ring(folder.bytes(), ring).unwrap();
         control.owner.store(7, Ordering::Relaxed);
         let place = Place::default();
-        place.open(control, slots, Mode::Audit, 0);
+        assert!(place.open(control, slots, Mode::Audit, 0));
         let number = place.claim(1).unwrap();
         // SAFETY: the place was opened.
         unsafe { place.slot(number) }.put(Head::done(number, Layout::Linear, 1), &[u64::from(ring) + 50]);
