@@ -50,7 +50,7 @@ impl Sites {
     }
 }
 
-/// All that a quick look needs to know.
+/// All that a quick look needs to know. Whoever has a copy can look in another thread.
 #[derive(Clone)]
 pub struct Glance {
     linear: [Linear; Function::ALL.len()],
@@ -106,6 +106,11 @@ impl Glance {
     /// ALIGN-64 was told of this call site.
     pub fn told(&mut self, site: u64) {
         self.told.insert(site);
+    }
+
+    /// How many call sites it was told of.
+    pub fn sites(&self) -> usize {
+        self.told.all.len()
     }
 
     /// The rules that a call breaks, if there is nothing to tell of it. One whose addresses are not aligned, at a call

@@ -17,6 +17,10 @@ use aclshim_trace::told::Told as Said;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+mod aside;
+
+pub(crate) use aside::Aside;
+
 /// What is known of one process.
 pub struct Process {
     /// Who it is.
@@ -46,6 +50,8 @@ pub struct Process {
     /// Its number among those that are read.
     number: usize,
     functions: Vec<Option<Function>>,
+    /// How often it was another that the header told of it.
+    renewals: u64,
     lanes: BTreeMap<u32, Lane>,
 }
 
@@ -128,6 +134,7 @@ impl Process {
             findings: Vec::new(),
             judge,
             number,
+            renewals: 0,
             lanes: BTreeMap::new(),
         }
     }
@@ -151,6 +158,13 @@ impl Process {
     pub(crate) fn whose(&self, ring: u32, thread: u32) -> Whose<'_> {
         let (modules, labels) = (self.judge.known_modules(), &self.labels);
         Whose { origin: &self.origin, process: self.number, ring, thread, modules, labels }
+    }
+
+    /// Takes over what the header tells by now.
+    pub(crate) fn renew(&mut self, origin: Origin) {
+        self.judge.learn(&origin);
+        self.origin = origin;
+        self.renewals += 1;
     }
 
     /// The rings that were read.
@@ -225,6 +239,29 @@ impl Process {
             self.entry(ring, &mut lane, entry, watch);
         }
         self.lanes.insert(ring, lane);
+    }
+
+    /// Leaves the calls of the common kind that a block begins with to somebody [beside](Aside), unless something stands
+    /// in the way; the thread that they are of.
+    pub(crate) fn cede<W: Watch + ?Sized>(
+        &mut self,
+        head: &segment::Head,
+        slots: &[Words],
+        run: &Run,
+        watch: &mut W,
+    ) -> Option<u32> {
+        self.thread(head, watch);
+        let mut lane = std::mem::take(self.lanes.entry(head.ring).or_default());
+        let is_new = run.count > 0 && head.first >= lane.end;
+        if is_new {
+            self.settle_lane(head.ring, &mut lane, watch);
+        }
+        let thread = (is_new && lane.pending.is_empty()).then_some(lane.thread);
+        if thread.is_some() {
+            self.pass(head.ring, &mut lane, head.first, slots, run, From::Trace);
+        }
+        self.lanes.insert(head.ring, lane);
+        thread
     }
 
     /// Passes calls of the common kind; whoever has looked at them adds them up.
