@@ -30,12 +30,12 @@ pub fn reading(path: &Path, file: File) -> ProgressBarIter<File> {
 }
 
 /// For a survey: one bar for all traces that are named, or lie in folders that are.
-pub fn of_traces(paths: &[PathBuf]) -> Option<Box<dyn FnMut(u64)>> {
+pub fn of_traces(paths: &[PathBuf]) -> Option<Box<dyn FnMut(u64) + Send>> {
     let in_folder = |path: &PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = paths.iter().flat_map(|path| in_folder(path).chain([path.clone()]));
     let traces = files.filter(|path| path.extension().is_some_and(|extension| extension == "acltrace"));
     let bar = bar("reading", traces.map(|path| length(&path)).sum());
-    (!bar.is_hidden()).then(|| -> Box<dyn FnMut(u64)> { Box::new(move |bytes| bar.inc(bytes)) })
+    (!bar.is_hidden()).then(|| -> Box<dyn FnMut(u64) + Send> { Box::new(move |bytes| bar.inc(bytes)) })
 }
 
 fn length(path: &Path) -> u64 {

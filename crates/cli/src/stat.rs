@@ -135,7 +135,7 @@ struct SiteStat {
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let nothing = if arguments.json { Nothing::IsFine } else { Nothing::IsAnError };
     let mut tally = Tally::default();
-    let survey = arguments.traces.watch(nothing, &mut tally)?;
+    let survey = arguments.traces.add_up(nothing, &mut tally)?;
     let stat = Stat::new(&survey, &mut tally, arguments.top);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&stat)?);

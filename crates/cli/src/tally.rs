@@ -10,6 +10,8 @@ use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::clock::Calibration;
 use std::collections::BTreeMap;
 
+mod abreast;
+
 /// So many of the slowest calls are kept.
 pub const SLOWEST: usize = 10;
 
@@ -67,6 +69,16 @@ pub struct Slow {
     pub number: u64,
     /// Where it came from.
     pub site: u64,
+    /// At which turn it was shown: see [`Tally::turn`].
+    turn: u64,
+}
+
+/// A process whose common calls are added up, with the clock that it had when they began to be, and at which turn that was.
+#[derive(Clone, Copy)]
+struct Clocked {
+    process: usize,
+    clock: Option<Calibration>,
+    turn: u64,
 }
 
 /// A call site: process, address and function.
@@ -99,6 +111,8 @@ pub struct Tally {
     rows: Vec<usize>,
     sites: BTreeMap<Site, usize>,
     sums: Vec<(Site, Sum)>,
+    /// At which turn each of them came first.
+    since: Vec<u64>,
     quick: Vec<usize>,
     slowest: Vec<Slow>,
     /// A call that took less is none of the slowest.
@@ -107,7 +121,9 @@ pub struct Tally {
     span: Option<(u64, u64)>,
     /// The same of common calls since the process was another one, in its ticks.
     ticks: (u64, u64),
-    process: Option<(usize, Option<Calibration>)>,
+    process: Option<Clocked>,
+    /// Whose turn it is, where several tallies are shown calls side by side: what of all turns is together is of turn 0.
+    turn: u64,
     /// By scope; a call in one is never of the common kind.
     pub scopes: Scopes,
 }
@@ -124,12 +140,14 @@ impl Default for Tally {
                 .collect(),
             sites: BTreeMap::new(),
             sums: Vec::new(),
+            since: Vec::new(),
             quick: vec![0; QUICK],
             slowest: Vec::new(),
             least: 0,
             span: None,
             ticks: (u64::MAX, 0),
             process: None,
+            turn: 0,
             scopes: Scopes::default(),
         }
     }
@@ -137,22 +155,34 @@ impl Default for Tally {
 
 impl Tally {
     /// The sum of a call site.
-    #[inline]
+    #[inline(always)]
     fn site(&mut self, site: Site) -> &mut Sum {
         let place = (site.1 ^ (site.2 as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
-        let quick = &mut self.quick[place as usize % QUICK];
-        if self.sums.get(*quick).is_none_or(|(known, _)| *known != site) {
-            *quick = look_up(&mut self.sites, &mut self.sums, site);
+        let place = place as usize % QUICK;
+        if self.sums.get(self.quick[place]).is_none_or(|(known, _)| *known != site) {
+            self.quick[place] = self.look_up(site);
         }
-        &mut self.sums[*quick].1
+        &mut self.sums[self.quick[place]].1
+    }
+
+    /// Where the sum of a call site stands.
+    #[cold]
+    fn look_up(&mut self, site: Site) -> usize {
+        let at = *self.sites.entry(site).or_insert(self.sums.len());
+        if at == self.sums.len() {
+            self.sums.push((site, Sum::default()));
+            self.since.push(self.turn);
+        }
+        at
     }
 
     /// Takes note of when a common call was. Ticks are made times when the process is another one.
     #[inline]
     fn plain_time(&mut self, plain: &Plain<'_>) {
-        if self.process.as_ref().is_none_or(|(process, _)| *process != plain.whose.process) {
+        let process = plain.whose.process;
+        if self.process.is_none_or(|clocked| clocked.process != process) {
             self.other_process();
-            self.process = Some((plain.whose.process, plain.whose.clock().copied()));
+            self.process = Some(Clocked { process, clock: plain.whose.clock().copied(), turn: self.turn });
         }
         let (begin, duration) = plain.ticks();
         self.ticks.0 = self.ticks.0.min(begin);
@@ -162,7 +192,7 @@ impl Tally {
     #[cold]
     fn other_process(&mut self) {
         let (first, last) = std::mem::replace(&mut self.ticks, (u64::MAX, 0));
-        if let Some((_, Some(clock))) = self.process.take().filter(|_| first <= last) {
+        if let Some(clock) = self.process.take().filter(|_| first <= last).and_then(|clocked| clocked.clock) {
             let begin = clock.at_ns(first);
             self.time(Some(begin), clock.at_ns(last).saturating_sub(begin));
         }
@@ -217,16 +247,6 @@ impl Tally {
     }
 }
 
-/// Where the sum of a call site stands.
-#[cold]
-fn look_up(sites: &mut BTreeMap<Site, usize>, sums: &mut Vec<(Site, Sum)>, site: Site) -> usize {
-    let at = *sites.entry(site).or_insert(sums.len());
-    if at == sums.len() {
-        sums.push((site, Sum::default()));
-    }
-    at
-}
-
 impl Watch for Tally {
     fn call(&mut self, seen: &Seen<'_>) {
         if seen.call.is_nested {
@@ -254,6 +274,7 @@ impl Watch for Tally {
                 thread: seen.whose.thread,
                 number: seen.call.number,
                 site: seen.call.site,
+                turn: self.turn,
             });
         }
     }
@@ -278,6 +299,7 @@ impl Watch for Tally {
                 thread: plain.whose.thread,
                 number: plain.number,
                 site: plain.site(),
+                turn: self.turn,
             });
         }
     }

@@ -1,7 +1,7 @@
 //! What the commands that read traces share: their paths, and the reading.
 
 use crate::progress;
-use aclshim_collect::seen::{Nobody, Watch};
+use aclshim_collect::seen::{Abreast, Nobody, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::settings::RING_DIR;
 use anyhow::{Result, bail};
@@ -69,9 +69,27 @@ impl Traces {
         self.watch_in(survey, nothing, watch)
     }
 
+    /// Reads everything for somebody who only adds up: with two threads.
+    pub fn add_up<W: Abreast>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
+        let mut survey = Survey::default();
+        survey.progress = progress::of_traces(&self.paths);
+        let outcome = survey.add_up(&self.paths, &ring_folders(), watch);
+        self.finish(survey, outcome, nothing, watch)
+    }
+
     fn watch_in<W: Watch + ?Sized>(&self, mut survey: Survey, nothing: Nothing, watch: &mut W) -> Result<Survey> {
         survey.progress = progress::of_traces(&self.paths);
         let outcome = survey.watch_all(&self.paths, &ring_folders(), watch);
+        self.finish(survey, outcome, nothing, watch)
+    }
+
+    fn finish<W: Watch + ?Sized>(
+        &self,
+        mut survey: Survey,
+        outcome: Result<(), String>,
+        nothing: Nothing,
+        watch: &mut W,
+    ) -> Result<Survey> {
         survey.finish(watch);
         self.say(&survey, outcome, nothing)?;
         Ok(survey)

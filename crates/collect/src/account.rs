@@ -254,6 +254,13 @@ impl Account {
         }
     }
 
+    /// All of another that tells the same apart, and in which nothing is under way.
+    pub fn merge(&mut self, other: &Account) {
+        for (index, sums) in other.sums.iter().enumerate() {
+            self.sums(index).merge(sums);
+        }
+    }
+
     #[inline]
     fn sums(&mut self, index: usize) -> &mut Sums {
         if self.sums.len() <= index {

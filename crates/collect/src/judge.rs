@@ -4,6 +4,7 @@
 //! that the process found out, and as its settings ask. What only the host could see, the arrays of a batch, comes as
 //! notes behind its record; so a call is held until something else follows it.
 
+use crate::glance::Glance;
 use crate::modules::{Modules, Site};
 use crate::mute::Mute;
 use aclshim_facts::Function;
@@ -11,14 +12,13 @@ use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
-use aclshim_facts::rules::{ALIGN_64, RULES, has_sound_ranges, is_sound_fill, judge_each, predict, sound_kinds};
+use aclshim_facts::rules::{ALIGN_64, RULES, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES};
-use aclshim_trace::slot::{Head, Layout, Words};
+use aclshim_trace::slot::Words;
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
@@ -27,8 +27,7 @@ const MOST: u64 = 10;
 pub struct Judge {
     product: Option<&'static Product>,
     form: Option<Form>,
-    /// What a linear call of each function must be like for a quick look.
-    linear: [Linear; Function::ALL.len()],
+    glance: Glance,
     cann: Option<Version>,
     policy: Policy,
     /// The rules that are off, a bit each.
@@ -47,7 +46,7 @@ pub struct Judge {
 }
 
 /// So many calls of a ring are remembered: a note may come behind those of a handler.
-const HELD: usize = 4;
+pub(crate) const HELD: usize = 4;
 
 /// So many notes about one call are kept: more than the host ever makes.
 const MOST_NOTES: usize = 1024;
@@ -134,66 +133,6 @@ fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.is_empty() { other } else { one }
 }
 
-/// What a linear call of one function must be like. It is looked up: which function comes next in a trace cannot be
-/// foreseen, and a branch that is taken in vain costs more than the rest of the look.
-#[derive(Clone)]
-struct Linear {
-    kinds: Range<i32>,
-    /// The bits that are 0 in addresses that are aligned.
-    askew: usize,
-}
-
-impl Linear {
-    fn new(function: Function, form: Option<Form>) -> Self {
-        Self { kinds: sound_kinds(function, form), askew: if function == Function::aclrtMemcpy { 0 } else { 63 } }
-    }
-}
-
-/// The quick look at calls of one slot.
-pub struct Quick<'a> {
-    linear: &'a [Linear; Function::ALL.len()],
-    /// Whether the run is judged for no other product.
-    is_alone: bool,
-    seen: &'a mut BTreeMap<Seen, u64>,
-    totals: &'a mut BTreeMap<String, Total>,
-}
-
-impl Quick<'_> {
-    /// The rules that a call breaks, if there is nothing to tell of it. One whose addresses are not aligned, at a call
-    /// site that this was said of, is only counted.
-    #[inline(always)]
-    pub fn plain(&mut self, function: Function, slot: &Words) -> Option<u128> {
-        let (head, size) = (Head(slot[0]), slot[6] as usize);
-        let [dst, src] = [slot[4] as usize, slot[5] as usize];
-        let (is_sound, is_askew) = match head.layout() {
-            Layout::Linear => {
-                let Linear { kinds, askew } = &self.linear[function as usize];
-                let is_sound = has_sound_ranges([dst, size, src, size]) && kinds.contains(&head.kind().into());
-                (is_sound, (dst | src) & askew != 0)
-            }
-            Layout::Fill => (is_sound_fill(function, [dst, size, size]), false),
-            _ => (false, false),
-        };
-        match (is_sound && self.is_alone, is_askew) {
-            (true, false) => Some(0),
-            (true, true) => self.askew(slot[3]),
-            (false, _) => None,
-        }
-    }
-
-    /// One more call whose addresses are not aligned, if that was said of its call site.
-    #[inline(never)]
-    fn askew(&mut self, site: u64) -> Option<u128> {
-        let count = self.seen.get_mut(&(ALIGN_64.number, None, site));
-        *count? += 1;
-        if let Some(total) = self.totals.get_mut(ALIGN_64.id) {
-            total.found += 1;
-            total.by_severity[total.worst.unwrap_or(ALIGN_64.severity) as usize] += 1;
-        }
-        Some(1 << ALIGN_64.number)
-    }
-}
-
 /// So many call sites are told of: a program that makes its code at run time has ever new ones. Beyond these they are only
 /// counted.
 pub(crate) const MOST_SITES: usize = 4096;
@@ -225,7 +164,7 @@ impl Judge {
             off,
             product: None,
             form: None,
-            linear: std::array::from_fn(|number| Linear::new(Function::ALL[number], None)),
+            glance: Glance::new(others.is_empty()),
             cann: None,
             policy,
             others,
@@ -249,7 +188,7 @@ impl Judge {
             ("rc", _) | ("auto" | "", 2) => Some(Form::RootComplex),
             _ => None,
         };
-        self.linear = std::array::from_fn(|number| Linear::new(Function::ALL[number], self.form));
+        self.glance.learn(self.form);
     }
 
     /// A product that the rulebook does not know, if that is what the process runs on.
@@ -334,14 +273,25 @@ impl Judge {
 
     /// Whether there is nothing to tell of the call of one slot: the quick look that nearly every call gets.
     pub fn is_plain(&mut self, function: Function, slot: &Words) -> bool {
-        self.quick().1.plain(function, slot).is_some()
+        let rules = self.glance.rules(function, slot);
+        self.count_askew(u64::from(rules.is_some_and(|rules| rules != 0)));
+        rules.is_some()
     }
 
-    /// The quick look at calls of one slot, and the modules beside it.
+    /// The quick look at calls of one slot.
+    pub(crate) fn glance(&self) -> &Glance {
+        &self.glance
+    }
+
+    /// So many more calls whose addresses are not aligned, at call sites that this was told of.
     #[inline]
-    pub fn quick(&mut self) -> (&Modules, Quick<'_>) {
-        let Self { linear, others, seen, totals, modules, .. } = self;
-        (modules, Quick { linear, is_alone: others.is_empty(), seen, totals })
+    pub(crate) fn count_askew(&mut self, count: u64) {
+        if count > 0
+            && let Some(total) = self.totals.get_mut(ALIGN_64.id)
+        {
+            total.found += count;
+            total.by_severity[total.worst.unwrap_or(ALIGN_64.severity) as usize] += count;
+        }
     }
 
     /// The rules that one of the last calls of a ring was found to break, but for those that are off.
@@ -353,10 +303,19 @@ impl Judge {
     /// Takes a call; the one before it on its ring is judged.
     pub fn take(&mut self, ring: u32, function: Function, call: &Call, tell: &mut dyn FnMut(Function, &Call, Told)) {
         self.settle(ring, tell);
+        let call = call.clone();
+        self.hold(ring, Held { function, call, findings: Vec::new(), frames: [0; FRAMES], judged: None });
+    }
+
+    /// Takes a call of which there is nothing to tell, for the host may note something of it later.
+    pub(crate) fn remember(&mut self, ring: u32, function: Function, call: Call) {
+        self.hold(ring, Held { function, call, findings: Vec::new(), frames: [0; FRAMES], judged: Some(0) });
+    }
+
+    fn hold(&mut self, ring: u32, call: Held) {
         let held = self.held.entry(ring).or_default();
         held.truncate(HELD - 1);
-        let call = call.clone();
-        held.push_front(Held { function, call, findings: Vec::new(), frames: [0; FRAMES], judged: None });
+        held.push_front(call);
     }
 
     /// Judges the last call of a ring, unless that has been done, and hands what is to be told of it to `tell`.
@@ -477,6 +436,9 @@ impl Judge {
         let count = self.seen.entry(whence).or_default();
         *count += 1;
         let count = *count;
+        if std::ptr::eq(rule, &ALIGN_64) && on.is_none() {
+            self.glance.told(call.site);
+        }
         let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
         if count > most {
             return;

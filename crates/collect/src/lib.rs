@@ -14,17 +14,19 @@
 //! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment`] |
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
 //! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
-//! | [`judge`], `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
-//! | [`account`], [`survey`], `process`, [`seen`] | what records add up to, and reading them back from a directory call by call |
+//! | [`judge`], `glance`, `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
+//! | [`account`], [`survey`], `process`, `common`, [`seen`] | what records add up to, and reading them back from a directory call by call |
 
 pub mod account;
 pub mod adoption;
 pub mod budget;
 pub mod chain;
 mod chronicle;
+mod common;
 mod directory;
 pub mod drain;
 pub mod failure;
+mod glance;
 pub mod inside;
 mod inspector;
 pub mod json;

@@ -1,10 +1,12 @@
 //! What is known of one process: its records, read in the order of their rings, added up, judged, and handed on.
 
 use crate::account::{Account, Sums};
-use crate::judge::{Judge, Told};
+use crate::common::{Common, numbered};
+use crate::glance::{self, Run};
+use crate::judge::{HELD, Judge, Told};
 use crate::labels::{Labels, is_told};
 use crate::modules::Modules;
-use crate::seen::{Lost, Plain, Remark, Seen, Watch, Whose};
+use crate::seen::{Lost, Remark, Seen, Watch, Whose};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{Call, Entry, REFUSED, decode};
@@ -14,6 +16,10 @@ use aclshim_trace::slot::{Head, Layout, Words};
 use aclshim_trace::told::Told as Said;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+
+mod aside;
+
+pub(crate) use aside::Aside;
 
 /// What is known of one process.
 pub struct Process {
@@ -44,6 +50,8 @@ pub struct Process {
     /// Its number among those that are read.
     number: usize,
     functions: Vec<Option<Function>>,
+    /// How often it was another that the header told of it.
+    renewals: u64,
     lanes: BTreeMap<u32, Lane>,
 }
 
@@ -58,6 +66,8 @@ struct Lane {
     blocks: [Range<u64>; 2],
     /// Calls that are not handed on yet: notes about them, or their ends, may follow.
     pending: VecDeque<Pending>,
+    /// The last calls that have failed and were passed, with their numbers: the judge does not know of them yet.
+    passed: VecDeque<(u64, Words)>,
 }
 
 struct Pending {
@@ -124,6 +134,7 @@ impl Process {
             findings: Vec::new(),
             judge,
             number,
+            renewals: 0,
             lanes: BTreeMap::new(),
         }
     }
@@ -147,6 +158,13 @@ impl Process {
     pub(crate) fn whose(&self, ring: u32, thread: u32) -> Whose<'_> {
         let (modules, labels) = (self.judge.known_modules(), &self.labels);
         Whose { origin: &self.origin, process: self.number, ring, thread, modules, labels }
+    }
+
+    /// Takes over what the header tells by now.
+    pub(crate) fn renew(&mut self, origin: Origin) {
+        self.judge.learn(&origin);
+        self.origin = origin;
+        self.renewals += 1;
     }
 
     /// The rings that were read.
@@ -203,11 +221,11 @@ impl Process {
                 self.settle_lane(ring, &mut lane, watch);
             }
             if lane.pending.is_empty() {
-                let count = self.plain(ring, &lane, number, rest, watch);
-                if count > 0 {
-                    rest = &rest[count..];
-                    lane.end = number.saturating_add(count as u64);
-                    self.slots[from as usize] += count as u64;
+                let run = self.judge.glance().run(&self.functions, rest, |_| ());
+                self.pass(ring, &mut lane, number, rest, &run, from);
+                self.show(ring, lane.thread, number, &rest[..run.count], watch);
+                if run.count > 0 {
+                    rest = &rest[run.count..];
                     continue;
                 }
             }
@@ -223,36 +241,63 @@ impl Process {
         self.lanes.insert(ring, lane);
     }
 
-    /// How many of these slots are calls of the common kind of which there is nothing to tell; they are done with.
-    #[inline]
-    fn plain<W: Watch + ?Sized>(
+    /// Leaves the calls of the common kind that a block begins with to somebody [beside](Aside), unless something stands
+    /// in the way; the thread that they are of.
+    pub(crate) fn cede<W: Watch + ?Sized>(
         &mut self,
-        ring: u32,
-        lane: &Lane,
-        first: u64,
+        head: &segment::Head,
         slots: &[Words],
+        run: &Run,
         watch: &mut W,
-    ) -> usize {
+    ) -> Option<u32> {
+        self.thread(head, watch);
+        let mut lane = std::mem::take(self.lanes.entry(head.ring).or_default());
+        let is_new = run.count > 0 && head.first >= lane.end;
+        if is_new {
+            self.settle_lane(head.ring, &mut lane, watch);
+        }
+        let thread = (is_new && lane.pending.is_empty()).then_some(lane.thread);
+        if thread.is_some() {
+            self.pass(head.ring, &mut lane, head.first, slots, run, From::Trace);
+        }
+        self.lanes.insert(head.ring, lane);
+        thread
+    }
+
+    /// Passes calls of the common kind; whoever has looked at them adds them up.
+    fn pass(&mut self, ring: u32, lane: &mut Lane, first: u64, slots: &[Words], run: &Run, from: From) {
+        let end = first.saturating_add(run.count as u64);
+        self.account.leave(ring, end.saturating_sub(1));
+        if run.count == 0 {
+            return;
+        }
+        lane.end = end;
+        self.slots[from as usize] += run.count as u64;
+        self.judge.count_askew(run.askew);
+        for at in run.last_failed() {
+            lane.passed.truncate(HELD - 1);
+            lane.passed.push_front((first.saturating_add(at as u64), slots[at]));
+        }
+    }
+
+    /// Adds up and shows calls that were passed.
+    fn show<W: Watch + ?Sized>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
         let Self { functions, judge, account, origin, number, labels, .. } = self;
-        let (modules, mut quick) = judge.quick();
-        let clock = origin.calibration;
-        let whose = Whose { origin, process: *number, ring, thread: lane.thread, modules, labels };
-        let mut is_plain = |at: usize, slot: &Words| {
-            let function = functions.get(usize::from(Head(slot[0]).function())).copied().flatten();
-            let Some(function) = function.filter(|_| Account::takes(slot)) else { return false };
-            let Some(rules) = quick.plain(function, slot) else { return false };
-            let duration_ns = clock.map(|clock| clock.short_span_ns(slot[2] as u32));
-            account.take(slot, duration_ns);
-            let number = first.saturating_add(at as u64);
-            watch.plain(&Plain { whose, function, number, slot, rules, duration_ns });
-            true
-        };
-        let count = slots.iter().enumerate().position(|(at, slot)| !is_plain(at, slot)).unwrap_or(slots.len());
-        account.leave(ring, first.saturating_add(count as u64).saturating_sub(1));
-        count
+        let whose = Whose { origin, process: *number, ring, thread, modules: judge.known_modules(), labels };
+        Common { functions, glance: judge.glance(), whose }.show(first, slots, account, watch);
+    }
+
+    /// Makes the calls known to the judge that were passed: what is noted of them may follow.
+    fn catch_up(&mut self, ring: u32, lane: &mut Lane) {
+        while let Some((near, slot)) = lane.passed.pop_back() {
+            if let Some(function) = glance::function(&self.functions, &slot) {
+                self.judge.remember(ring, function, numbered(&slot, near));
+            }
+        }
     }
 
     fn entry<W: Watch + ?Sized>(&mut self, ring: u32, lane: &mut Lane, entry: Entry, watch: &mut W) {
+        self.catch_up(ring, lane);
         let function = match &entry {
             Entry::Call(call) => self.functions.get(usize::from(call.function)).copied().flatten(),
             _ => None,

@@ -234,6 +234,19 @@ pub trait Watch {
     fn remark(&mut self, _remark: &Remark<'_>) {}
 }
 
+/// Who adds up what it is shown, so that several can do so side by side.
+pub trait Abreast: Watch + Send + Sized {
+    /// One more, which was shown nothing yet. It is shown [common](Watch::plain) calls, and such that are like them but for
+    /// having failed; of modules and names nothing is known there.
+    fn another(&self) -> Self;
+
+    /// What is shown from now on comes at this turn, whoever it is shown to. Turns begin with 0, and no two have the same.
+    fn at(&mut self, turn: u64);
+
+    /// Takes over what the others were shown, as if everything had been shown to this one, turn by turn.
+    fn join(&mut self, others: Vec<Self>);
+}
+
 impl<F: FnMut(&Seen<'_>)> Watch for F {
     fn call(&mut self, seen: &Seen<'_>) {
         self(seen);

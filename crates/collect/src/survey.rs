@@ -7,7 +7,7 @@ use crate::life::{Life, life};
 use crate::modules::Modules;
 use crate::process::From;
 pub use crate::process::{Found, Process};
-use crate::seen::{Nobody, Watch};
+use crate::seen::{Abreast, Nobody, Watch};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
 use aclshim_trace::segment::{Head, kind};
@@ -20,6 +20,7 @@ use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+mod abreast;
 mod ahead;
 mod order;
 
@@ -36,7 +37,7 @@ pub struct Survey {
     /// Whether what programs call things is looked for before any call is shown; in the order of time it always is.
     pub names_first: bool,
     /// Is told now and then how many bytes of traces were read since.
-    pub progress: Option<Box<dyn FnMut(u64)>>,
+    pub progress: Option<Box<dyn FnMut(u64) + Send>>,
     /// Paths that there was nothing to read under.
     pub nothing_in: Vec<PathBuf>,
     /// What a person should know: a file and what is wrong with it.
@@ -118,13 +119,33 @@ impl Survey {
         ring_folders: &[PathBuf],
         watch: &mut W,
     ) -> Result<(), String> {
+        self.watch_each(paths, ring_folders, watch, Self::trace)
+    }
+
+    /// The same with two threads, for whoever only adds up.
+    pub fn add_up<W: Abreast>(
+        &mut self,
+        paths: &[PathBuf],
+        ring_folders: &[PathBuf],
+        watch: &mut W,
+    ) -> Result<(), String> {
+        self.watch_each(paths, ring_folders, watch, Self::trace_abreast)
+    }
+
+    fn watch_each<W: Watch + ?Sized>(
+        &mut self,
+        paths: &[PathBuf],
+        ring_folders: &[PathBuf],
+        watch: &mut W,
+        read: impl Fn(&mut Self, &Path, &mut W) -> Result<(), String>,
+    ) -> Result<(), String> {
         let sources = self.all_sources(paths, ring_folders)?;
         if self.names_first {
             sources.traces.iter().for_each(|trace| self.names_in(trace));
             sources.rings.iter().for_each(|snapshot| self.names_of(snapshot));
         }
         for trace in &sources.traces {
-            match self.trace(trace, watch) {
+            match read(self, trace, watch) {
                 Err(why) if paths == [trace.clone()] => return Err(why),
                 Err(why) => self.trouble(trace.clone(), why),
                 Ok(()) => {}
@@ -250,14 +271,33 @@ impl Survey {
     }
 
     fn trace<W: Watch + ?Sized>(&mut self, path: &Path, watch: &mut W) -> Result<(), String> {
-        let Trace { mut reader, process, moment } = self.open(path)?;
+        let trace = self.open(path)?;
+        self.rest(path, trace, watch);
+        Ok(())
+    }
+
+    /// The same with two threads, as far as all is well and there is much of it.
+    fn trace_abreast<W: Abreast>(&mut self, path: &Path, watch: &mut W) -> Result<(), String> {
+        let mut trace = self.open(path)?;
+        let good = trace.reader.good();
+        if ahead::is_much(&trace.reader) && !self.follows {
+            let (process, moment) = (&mut self.processes[trace.process], trace.moment);
+            let progress = Progress { tell: self.progress.as_mut(), told: good };
+            let turn = abreast::Turn { process, watch, progress, moment, good, blocks: 0 };
+            let good = abreast::read(trace.reader.get_ref().get_ref(), turn);
+            trace.reader.go_to(good).map_err(|error| error.to_string())?;
+        }
+        self.rest(path, trace, watch);
+        Ok(())
+    }
+
+    /// Reads a trace on to its end.
+    fn rest<W: Watch + ?Sized>(&mut self, path: &Path, trace: Trace, watch: &mut W) {
+        let Trace { mut reader, process, moment } = trace;
         let process = &mut self.processes[process];
-        let mut told = reader.good();
+        let mut progress = Progress { tell: self.progress.as_mut(), told: reader.good() };
         ahead::each(&mut reader, self.follows, |block, good| {
-            if let Some(progress) = self.progress.as_mut().filter(|_| good - told >= STEP) {
-                progress(good - told);
-                told = good;
-            }
+            progress.at(good);
             if block.head.kind == kind::SLOTS {
                 add_slots(process, &block.head, &block.as_slots(), watch);
                 process.block(&block.head);
@@ -267,7 +307,6 @@ impl Survey {
         });
         self.read.insert(path.to_owned(), reader.good());
         self.damaged(path, &reader);
-        Ok(())
     }
 
     /// Takes over what a trace tells of names; what is wrong with it is said later.
@@ -325,6 +364,22 @@ impl Survey {
     }
 }
 
+/// Who is told now and then how far a trace was read.
+struct Progress<'a> {
+    tell: Option<&'a mut Box<dyn FnMut(u64) + Send>>,
+    /// How far that was said.
+    told: u64,
+}
+
+impl Progress<'_> {
+    fn at(&mut self, good: u64) {
+        if let Some(tell) = self.tell.as_mut().filter(|_| good - self.told >= STEP) {
+            tell(good - self.told);
+            self.told = good;
+        }
+    }
+}
+
 /// A trace that is being read.
 struct Trace {
     reader: SegmentReader<BufReader<File>>,
@@ -349,8 +404,7 @@ fn learn(process: &mut Process, block: &Block, moment: [u64; 3]) {
         }
         kind::HEADER => {
             if let Some(origin) = Origin::with_moment(&block.payload, moment) {
-                process.origin = origin;
-                process.judge.learn(&process.origin);
+                process.renew(origin);
             }
         }
         kind::MODULES => _ = process.judge.modules().learn(Modules::from_bytes(&block.payload)),

@@ -5,8 +5,9 @@ use aclshim_collect::chain::Place;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_trace::layout::Header;
+use aclshim_trace::record::Finding;
 use aclshim_trace::segment::{Head, kind};
-use aclshim_trace::slot::{self, Layout};
+use aclshim_trace::slot::{self, Layout, Note, Words, end_word};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,21 +19,26 @@ fn folder(name: &str) -> PathBuf {
 
 /// Writes a trace with calls of a function from these sites; the number of the first is in `head`.
 fn write(dir: &Path, function: &str, head: Head, sites: &[u64]) {
+    let call = |(number, site): (u64, &u64)| {
+        // From a device to a host, 64 bytes, askew on both sides.
+        let begun = slot::Head::done(number, Layout::Linear, 0).0;
+        [begun, 1000 + number, 7, *site, 0x1008, 0x2008, 64, 0]
+    };
+    write_slots(dir, function, head, &(head.first..).zip(sites).map(call).collect::<Vec<_>>());
+}
+
+/// Writes a trace with these slots.
+fn write_slots(dir: &Path, function: &str, head: Head, slots: &[Words]) {
     // SAFETY: zero is a valid header.
     let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
     header.functions = 1;
     header.names[0][..function.len()].copy_from_slice(function.as_bytes());
     // SAFETY: a plain structure, read as bytes.
     let header = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
-    let call = |(number, site): (u64, &u64)| {
-        // From a device to a host, 64 bytes, askew on both sides.
-        let begun = slot::Head::done(number, Layout::Linear, 0).0;
-        [begun, 1000 + number, 7, *site, 0x1008, 0x2008, 64, 0].map(u64::to_le_bytes)
-    };
-    let slots: Vec<_> = (head.first..).zip(sites).flat_map(call).collect();
+    let bytes: Vec<_> = slots.iter().flatten().map(|word| word.to_le_bytes()).collect();
     let place = Place { dir: dir.to_owned(), stem: "t".into(), sizes: Sizes::default() };
-    let head = Head { kind: kind::SLOTS, flags: sites.len() as u32, ..head };
-    TraceWriter::new(place, header).append(&head, slots.as_flattened()).unwrap();
+    let head = Head { kind: kind::SLOTS, flags: slots.len() as u32, ..head };
+    TraceWriter::new(place, header).append(&head, bytes.as_flattened()).unwrap();
 }
 
 /// Reads it back.
@@ -63,4 +69,42 @@ fn findings_at_ever_new_call_sites_are_counted_and_not_all_told() {
         assert!(!found.is_empty() && found.iter().all(|found| *found == 5000), "{found:?}");
         assert_eq!(process.findings.len(), 4096);
     });
+}
+
+#[test]
+fn findings_at_one_call_site_are_all_counted_and_told_once() {
+    let dir = folder("site");
+    let call = |number: u64| {
+        let head = slot::Head::in_flight(number, Layout::Linear, 0, 1).ended().0;
+        [head, 1000 + number, 7, 0x40, 0x1008, 0x2000, 64, 0]
+    };
+    write_slots(&dir, "aclrtMemcpyAsync", Head::default(), &(0..100).map(call).collect::<Vec<_>>());
+    read(&dir, |process| {
+        let totals: Vec<_> = process.judge.totals().values().collect();
+        assert!(totals.iter().any(|total| (total.found, total.told) == (100, 1)), "{totals:?}");
+        assert!(totals.iter().all(|total| total.by_severity.iter().sum::<u64>() == total.found), "{totals:?}");
+    });
+}
+
+#[test]
+fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_unless_it_is_too_long_ago() {
+    let finding = Finding { rule: 3, argument: 0, severity: 3, index: None, values: [0; 2], code: 7, fail_index: None };
+    for (between, is_told) in [(0, true), (1, true), (3, true), (4, false)] {
+        let dir = folder(&format!("noted-{between}"));
+        let failed = |number: u64| {
+            let begun = slot::Head::done(number, Layout::Linear, 0).0;
+            [begun, 1000 + number, end_word(7, 107_000), 0x40, 0x1000, 0x2000, 64, 0]
+        };
+        let mut slots: Vec<Words> = (0..=between).map(failed).collect();
+        let [of, what, index, one, other, code, fail_index] = finding.words(0);
+        let head = slot::Head::done(between + 1, Layout::Note, Note::Finding as u8).0;
+        slots.extend([[head, of, what, index, one, other, code, fail_index], failed(between + 2)]);
+        write_slots(&dir, "aclrtMemcpy", Head::default(), &slots);
+        read(&dir, |process| {
+            let total = process.account.total();
+            assert_eq!((total.calls, total.errors), (between + 2, between + 2));
+            let told: Vec<u64> = process.findings.iter().map(|found| found.number).collect();
+            assert_eq!(told, if is_told { vec![0] } else { vec![] }, "{between} stand between");
+        });
+    }
 }

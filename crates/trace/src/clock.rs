@@ -158,7 +158,7 @@ impl Calibration {
 
     /// The same of a span that fits into 32 bits, as nearly all do, in fewer steps.
     pub fn short_span_ns(&self, ticks: u32) -> u64 {
-        (f64::from(ticks) * self.ns_a_tick) as i64 as u64
+        (i64::from(ticks) as f64 * self.ns_a_tick) as i64 as u64
     }
 
     /// A moment in nanoseconds since 1970.

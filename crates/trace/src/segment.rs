@@ -37,6 +37,8 @@
 //! A file is only ever appended to, by whole blocks. It may end anywhere, if whoever wrote it
 //! ended there; what stands before the last whole block is good.
 
+use crate::slot::Words;
+
 /// The first eight bytes of a file.
 pub const MAGIC: [u8; 8] = *b"ACLTRACE";
 /// The version of this layout.
@@ -160,6 +162,11 @@ impl Head {
         bytes
     }
 
+    /// Whether it is of a kind that is known.
+    pub fn is_known(&self) -> bool {
+        (kind::SLOTS..=kind::NEVER).contains(&self.kind)
+    }
+
     /// A head as it stood in the file. Whether it is a good one is the reader's to say.
     pub fn from_bytes(bytes: &[u8; HEAD]) -> Self {
         Self {
@@ -177,27 +184,60 @@ impl Head {
 }
 
 /// The checksum of two pieces that follow each other; the first is a multiple of 32 bytes.
+pub fn checksum(head: &[u8], payload: &[u8]) -> u64 {
+    let mut sum = Checksum::new(head.len() + payload.len());
+    sum.add(head);
+    sum.add(payload);
+    sum.end()
+}
+
+/// A checksum that is being made.
 ///
 /// In four lanes, a word each in turn: a multiplication waits for the one before it in its lane, and only for that.
-pub fn checksum(head: &[u8], payload: &[u8]) -> u64 {
-    let step = |sum: u64, word: u64| (sum ^ word).rotate_left(29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let len = (head.len() + payload.len()) as u64;
-    let mut lanes: [u64; LANES] = std::array::from_fn(|lane| len + lane as u64);
-    let mut take = |quad: &[u8; 8 * LANES]| {
-        for (lane, word) in lanes.iter_mut().zip(quad.as_chunks().0) {
-            *lane = step(*lane, u64::from_le_bytes(*word));
+pub struct Checksum([u64; LANES]);
+
+impl Checksum {
+    /// Of so many bytes.
+    pub fn new(len: usize) -> Self {
+        Self(std::array::from_fn(|lane| (len + lane) as u64))
+    }
+
+    #[inline(always)]
+    fn step(sum: u64, word: u64) -> u64 {
+        (sum ^ word).rotate_left(29).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// A word for each lane.
+    #[inline(always)]
+    fn quad(&mut self, quad: [u64; LANES]) {
+        for (lane, word) in self.0.iter_mut().zip(quad) {
+            *lane = Self::step(*lane, word);
         }
-    };
-    for piece in [head, payload] {
+    }
+
+    /// Adds a piece; only the last one may be none of whole quads.
+    pub fn add(&mut self, piece: &[u8]) {
         let (quads, rest) = piece.as_chunks();
-        quads.iter().for_each(&mut take);
+        let words = |quad: &[u8; 8 * LANES]| std::array::from_fn(|lane| u64::from_le_bytes(quad.as_chunks().0[lane]));
+        quads.iter().for_each(|quad| self.quad(words(quad)));
         if !rest.is_empty() {
             let mut quad = [0; 8 * LANES];
             put(&mut quad, 0, rest);
-            take(&quad);
+            self.quad(words(&quad));
         }
     }
-    lanes.into_iter().reduce(step).unwrap_or_default()
+
+    /// The same of a slot.
+    #[inline(always)]
+    pub fn add_slot(&mut self, slot: &Words) {
+        let (quads, _) = slot.as_chunks();
+        quads.iter().for_each(|quad| self.quad(*quad));
+    }
+
+    /// All together.
+    pub fn end(self) -> u64 {
+        self.0.into_iter().reduce(Self::step).unwrap_or_default()
+    }
 }
 
 const LANES: usize = 4;

@@ -1,7 +1,7 @@
 //! Reading a trace segment from beginning to end, and past what is damaged.
 
 use crate::segment::{
-    BLOCK_MAGIC, HEAD, Head, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, checksum, half, kind,
+    BLOCK_MAGIC, Checksum, HEAD, Head, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, half, kind,
     word,
 };
 use crate::slot::Words;
@@ -99,23 +99,32 @@ pub struct Block {
 impl Block {
     /// The slots where they are, if words can be read there.
     pub fn as_slots(&self) -> Cow<'_, [Words]> {
-        // SAFETY: any bytes are words.
-        let (before, slots, _) = unsafe { self.payload.align_to::<Words>() };
-        if before.is_empty() && cfg!(target_endian = "little") {
-            Cow::Borrowed(slots)
-        } else {
-            Cow::Owned(self.slots().collect())
-        }
+        as_slots(&self.payload)
     }
 
     /// The slots, as words.
     pub fn slots(&self) -> impl Iterator<Item = Words> {
-        let (slots, _) = self.payload.as_chunks::<SLOT>();
-        slots.iter().map(|slot| {
-            let (words, _) = slot.as_chunks::<8>();
-            std::array::from_fn(|at| u64::from_le_bytes(words[at]))
-        })
+        slots(&self.payload)
     }
+}
+
+/// The slots of a payload where they are, if words can be read there.
+pub fn as_slots(payload: &[u8]) -> Cow<'_, [Words]> {
+    // SAFETY: any bytes are words.
+    let (before, words, _) = unsafe { payload.align_to::<Words>() };
+    if before.is_empty() && cfg!(target_endian = "little") {
+        Cow::Borrowed(words)
+    } else {
+        Cow::Owned(slots(payload).collect())
+    }
+}
+
+fn slots(payload: &[u8]) -> impl Iterator<Item = Words> {
+    let (slots, _) = payload.as_chunks::<SLOT>();
+    slots.iter().map(|slot| {
+        let (words, _) = slot.as_chunks::<8>();
+        std::array::from_fn(|at| u64::from_le_bytes(words[at]))
+    })
 }
 
 /// A file that is being read.
@@ -254,7 +263,7 @@ impl<R: Read> SegmentReader<R> {
                     self.began = self.offset;
                     self.offset += len;
                     self.credit = (self.credit + EARNED * len).min(CREDIT);
-                    if (kind::SLOTS..=kind::NEVER).contains(&block.head.kind) {
+                    if block.head.is_known() {
                         return Ok(Some(block));
                     }
                     self.skipped += 1;
@@ -476,7 +485,7 @@ impl<R: Read> Iterator for SegmentReader<R> {
 }
 
 /// What a head says, and how long its payload is.
-fn expected(head: &[u8]) -> Result<(Head, usize), Wrong> {
+pub fn expected(head: &[u8]) -> Result<(Head, usize), Wrong> {
     let magic = head.get(..BLOCK_MAGIC.len()).unwrap_or(head);
     if !BLOCK_MAGIC.starts_with(magic) {
         return Err(Wrong::NoBlock);
@@ -516,11 +525,42 @@ fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize
     read.map(|()| at - begin)
 }
 
-/// Whether the checksum that stands at `at` is right. It was made with a zero there.
+/// Whether a block is as it was written: for whoever looks at its slots anyway.
+pub struct Proof {
+    sum: Checksum,
+    said: u64,
+}
+
+impl Proof {
+    /// Of the block with that head, and a payload of so many bytes.
+    pub fn of_block(head: &[u8; HEAD], len: usize) -> Self {
+        Self::new(head, 48, len)
+    }
+
+    /// The checksum stands at `at`. It was made with a zero there.
+    fn new(head: &[u8; HEAD], at: usize, len: usize) -> Self {
+        let (mut copy, mut sum) = (*head, Checksum::new(HEAD + len));
+        copy[at..at + 8].fill(0);
+        sum.add(&copy);
+        Self { sum, said: word(head, at) }
+    }
+
+    /// The next slot of its payload.
+    #[inline(always)]
+    pub fn add_slot(&mut self, slot: &Words) {
+        self.sum.add_slot(slot);
+    }
+
+    /// Whether it is, with the rest of the payload.
+    pub fn holds(mut self, rest: &[u8]) -> bool {
+        self.sum.add(rest);
+        self.sum.end() == self.said
+    }
+}
+
+/// Whether the checksum that stands at `at` is right.
 fn is_sound(head: &[u8], at: usize, rest: &[u8]) -> bool {
-    let Some(mut copy) = head.first_chunk::<HEAD>().copied() else { return false };
-    copy[at..at + 8].fill(0);
-    word(head, at) == checksum(&copy, rest)
+    head.first_chunk().is_some_and(|head| Proof::new(head, at, rest.len()).holds(rest))
 }
 
 fn short(wanted: usize, found: usize) -> Wrong {

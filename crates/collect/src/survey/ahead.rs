@@ -13,11 +13,15 @@ const MUCH: u64 = 4 << 20;
 /// So many blocks are read ahead: enough that neither side often waits for the other.
 const BLOCKS: usize = 32;
 
+/// Whether so much is left of a trace.
+pub fn is_much(reader: &Reader) -> bool {
+    reader.get_ref().get_ref().metadata().is_ok_and(|about| about.len() >= reader.good() + MUCH)
+}
+
 /// Hands every block, in order, to `work`, and where reading goes on behind it. What is damaged is passed over, unless
 /// the end is cut off and more is awaited.
 pub fn each(reader: &mut Reader, follows: bool, mut work: impl FnMut(&Block, u64)) {
-    let is_much = reader.get_ref().get_ref().metadata().is_ok_and(|about| about.len() >= reader.good() + MUCH);
-    if !is_much || !each_ahead(reader, follows, &mut work) {
+    if !is_much(reader) || !each_ahead(reader, follows, &mut work) {
         while let Some(block) = next(reader, follows) {
             work(&block, reader.good());
             reader.reuse(block);

@@ -1,0 +1,101 @@
+use super::*;
+use crate::tally::{Clocked, Slow};
+use aclshim_collect::survey::Survey;
+use aclshim_facts::Function;
+use aclshim_facts::direction::Direction;
+use aclshim_trace::clock::Calibration;
+use std::path::PathBuf;
+
+#[path = "../../../../collect/tests/mixed/mod.rs"]
+mod mixed;
+
+/// All that a tally knows.
+fn known(mut tally: Tally, survey: &Survey) -> Vec<String> {
+    let mut known = vec![format!("{:?} {}", tally.span(), tally.least)];
+    known.extend(tally.sizes().iter().map(|size| format!("{size:?}")));
+    known.extend(tally.sites().iter().map(|site| format!("{site:?}")));
+    known.extend(tally.slowest().iter().map(|slow| format!("{slow:?}")));
+    known.extend(tally.scopes.by_name(survey).iter().map(|scope| format!("{scope:?}")));
+    known
+}
+
+#[test]
+fn two_threads_add_up_to_what_one_does_of_one_trace_and_of_two() {
+    let path = |name: &str| std::env::temp_dir().join(format!("aclshim-tally-{}-{name}.acltrace", std::process::id()));
+    let paths: Vec<PathBuf> = ["one", "other"].map(path).into();
+    for (path, seed) in paths.iter().zip([4, 5]) {
+        std::fs::write(path, mixed::trace(seed, 90_000).0).unwrap();
+    }
+    for paths in [&paths[..1], &paths] {
+        let ((mut one, mut two), (mut alone, mut joined)) = <((Survey, Survey), (Tally, Tally))>::default();
+        one.watch_all(paths, &[], &mut alone).unwrap();
+        two.add_up(paths, &[], &mut joined).unwrap();
+        one.finish(&mut alone);
+        two.finish(&mut joined);
+        assert_eq!(known(alone, &one), known(joined, &two), "{paths:?}");
+    }
+    paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+}
+
+#[test]
+fn ticks_go_by_the_clock_of_the_first_turn_whoever_it_was_shown_to() {
+    let tally = |turn: u64, ns_a_tick: f64| {
+        let clock = Some(Calibration { ticks: 0, realtime_ns: 0, ns_a_tick });
+        Tally { process: Some(Clocked { process: 3, clock, turn }), ticks: (turn, 1000 + turn), ..Tally::default() }
+    };
+    for (mut one, others) in [
+        (tally(9, 1.0), vec![tally(12, 7.0), tally(6, 2.0)]),
+        (tally(6, 2.0), vec![tally(9, 7.0), tally(12, 1.0)]),
+        (Tally::default(), vec![tally(12, 1.0), tally(6, 2.0), tally(9, 7.0)]),
+    ] {
+        one.join(others);
+        assert_eq!(one.span(), Some((12, 2024)));
+    }
+}
+
+#[test]
+fn of_call_sites_that_are_equal_the_one_that_came_first_stands_first() {
+    let [first, second, third] = [Function::aclrtMemsetAsync, Function::aclrtMemcpy, Function::aclrtMemcpyAsync];
+    let tally = |calls: &[(u64, Function)]| {
+        let mut tally = Tally::default();
+        for (turn, function) in calls {
+            tally.at(*turn);
+            tally.site((0, 0x40, *function)).add(64, 5);
+        }
+        tally
+    };
+    let mut one = tally(&[(7, second), (8, third)]);
+    one.join(vec![tally(&[(9, third), (10, first)]), tally(&[(1, first), (5, second)])]);
+    let sites: Vec<Function> = one.sites().iter().map(|((_, _, function), _)| *function).collect();
+    assert_eq!(sites, [first, second, third]);
+}
+
+#[test]
+fn of_the_slowest_calls_those_that_came_first_are_kept() {
+    // As many calls as are kept, each a nanosecond quicker than the one before or as quick, from this turn on.
+    let tally = |turn: u64, quicker: u64| {
+        let mut tally = Tally::default();
+        for nth in 0..SLOWEST as u64 {
+            tally.at(turn + nth);
+            tally.slow(Slow {
+                duration_ns: 10_000 - quicker * nth,
+                function: Function::aclrtMemcpy,
+                bytes: 0,
+                direction: Direction::Unknown,
+                code: None,
+                time_ns: None,
+                process: 0,
+                thread: 0,
+                number: turn + nth,
+                site: 0,
+                turn: tally.turn,
+            });
+        }
+        tally
+    };
+    let mut one = tally(500, 0);
+    one.join(vec![tally(600, 0), tally(400, 1), tally(100, 250), tally(495, 0)]);
+    let numbers: Vec<u64> = one.slowest().iter().map(|slow| slow.number).collect();
+    assert_eq!(numbers, [100, 400, 495, 496, 497, 498, 499, 500, 500, 501]);
+    assert_eq!(one.least, 10_000);
+}

@@ -1,0 +1,269 @@
+//! Reading a long trace by two threads, each of which reads blocks and adds their calls up.
+//!
+//! What one core has read need not go to the other then. They take turns twice: at reading, for where a block begins is
+//! known from those before it, and at all that depends on the order of blocks. To look at the slots and to add up calls of
+//! the common kind, which nearly all are, they need not wait for each other.
+//!
+//! Whatever is not as it should be ends it: behind the last good block the trace is read on as any other.
+
+use super::{Progress, learn};
+use crate::glance::Run;
+use crate::process::{Aside, From, Process};
+use crate::seen::Abreast;
+use aclshim_trace::segment::{HEAD, Head, SLOT, kind};
+use aclshim_trace::segment_reader::{Block, Proof, Wrong, as_slots, expected};
+use aclshim_trace::slot::Words;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// So much is read at once, and then to the end of a block. It stays in a core's cache until it is added up, and is
+/// worth waiting for the other thread.
+const AT_ONCE: usize = 256 << 10;
+
+/// What is done in turn: all that depends on the order of blocks.
+pub struct Turn<'a, W> {
+    /// The process that the trace is of.
+    pub process: &'a mut Process,
+    /// Who is shown its calls.
+    pub watch: &'a mut W,
+    /// Who is told how far it is.
+    pub progress: Progress<'a>,
+    /// The trace's last moment: see [`learn`].
+    pub moment: [u64; 3],
+    /// Where the blocks end that were taken.
+    pub good: u64,
+    /// How many these are.
+    pub blocks: u64,
+}
+
+impl<W: Abreast> Turn<'_, W> {
+    /// Takes a block, all but the calls that are ceded: these come amid what is shown here.
+    fn take(&mut self, piece: &mut Piece, bytes: &[u8]) {
+        let (head, turn) = (piece.head, 3 * self.blocks);
+        self.blocks += 1;
+        if head.kind != kind::SLOTS {
+            let payload = bytes[piece.place.start + HEAD..piece.place.end].to_vec();
+            return learn(self.process, &Block { head, payload }, self.moment);
+        }
+        let slots = piece.slots(bytes);
+        self.watch.at(turn);
+        let thread = self.process.cede(&head, &slots, &piece.run, self.watch);
+        piece.ceded = thread.map(|thread| (thread, turn + 1));
+        self.watch.at(turn + 2);
+        let ceded = if thread.is_some() { piece.run.count } else { 0 };
+        let first = head.first.saturating_add(ceded as u64);
+        self.process.add(head.ring, first, &slots[ceded..], From::Trace, self.watch);
+        self.process.block(&head);
+    }
+}
+
+/// Takes the blocks from `turn.good` on, as far as they are good; where they end.
+pub fn read<W: Abreast>(file: &File, turn: Turn<'_, W>) -> u64 {
+    let [mut here, mut there] = [(); 2].map(|()| Worker::new(file, &turn));
+    let ([reads_here, reads_there], [takes_here, takes_there]) = (relays(turn.good), relays(()));
+    let turn = Mutex::new(turn);
+    thread::scope(|scope| {
+        let beside = || there.work(&turn, reads_there, takes_there);
+        // Without a thread all is left to whoever reads on.
+        if thread::Builder::new().name("aclshim-read".into()).spawn_scoped(scope, beside).is_ok() {
+            here.work(&turn, reads_here, takes_here);
+        }
+    });
+    let Turn { process, watch, good, .. } = turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    watch.join([here, there].map(|worker| worker.end(process)).into());
+    good
+}
+
+/// What is handed to and fro between two threads: whose turn it is.
+struct Relay<T> {
+    from: Receiver<T>,
+    to: Sender<T>,
+}
+
+/// A pair of them, the first of which has it. When one is dropped, the other waits no longer.
+fn relays<T>(first: T) -> [Relay<T>; 2] {
+    let ((to_one, from_other), (to_other, from_one)) = (channel(), channel());
+    _ = to_one.send(first);
+    [Relay { from: from_other, to: to_other }, Relay { from: from_one, to: to_one }]
+}
+
+/// A block of a batch.
+struct Piece {
+    head: Head,
+    /// Where its head and its payload stand.
+    place: Range<usize>,
+    /// The calls of the common kind that it begins with.
+    run: Run,
+    /// The thread that these are of, if they were ceded, and at which turn.
+    ceded: Option<(u32, u64)>,
+}
+
+impl Piece {
+    fn slots<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [Words]> {
+        as_slots(&bytes[self.place.start + HEAD..self.place.end])
+    }
+
+    /// Looks at its slots; `false` if it is not as it was written.
+    fn look(&mut self, bytes: &[u8], aside: &Aside) -> bool {
+        let Some((head, payload)) = bytes[self.place.clone()].split_first_chunk() else { return false };
+        let mut proof = Proof::of_block(head, payload.len());
+        if self.head.kind != kind::SLOTS {
+            return proof.holds(payload);
+        }
+        let slots = as_slots(payload);
+        self.run = aside.look(&slots, |slot| proof.add_slot(slot));
+        proof.holds(&payload[slots.len() * SLOT..])
+    }
+}
+
+/// Whole blocks, one behind the other.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+    /// Where they end in the file.
+    end: u64,
+}
+
+impl Batch {
+    /// Reads what begins at `begin`: some blocks, or none if there is none that is whole.
+    fn read(&mut self, file: &File, begin: u64) {
+        self.pieces.clear();
+        let (mut at, mut there) = (0, self.fill(file, begin, 0..AT_ONCE));
+        while at < there {
+            let (head, next) = match expected(&self.bytes[at..there]) {
+                Ok((head, len)) if head.is_known() => (Some(head), at + HEAD + len),
+                Err(Wrong::Short { .. }) => (None, at + HEAD),
+                _ => break,
+            };
+            match head.filter(|_| next <= there) {
+                Some(head) => {
+                    self.pieces.push(Piece { head, place: at..next, run: Run::default(), ceded: None });
+                    at = next;
+                }
+                None => there = self.fill(file, begin, there..next),
+            }
+            if at < next && there < next {
+                break; // it is cut off
+            }
+        }
+        self.end = begin + at as u64;
+    }
+
+    /// Reads to a place what stands so far behind `begin`; where that ends. Memory grows with what is there, not with what a
+    /// damaged length says.
+    fn fill(&mut self, file: &File, begin: u64, place: Range<usize>) -> usize {
+        let mut at = place.start;
+        while at < place.end {
+            let room = place.end.min(self.bytes.len().max(at + AT_ONCE));
+            self.bytes.resize(self.bytes.len().max(room), 0);
+            match file.read_at(&mut self.bytes[at..room], begin + at as u64) {
+                Ok(0) => break,
+                Ok(count) => at += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Whoever reads on meets it again, and says so.
+                Err(_) => break,
+            }
+        }
+        at
+    }
+
+    /// Leaves out a block that is not as it was written, and what follows it.
+    fn end_before(&mut self, piece: usize) {
+        if let Some(last) = self.pieces.last() {
+            self.end -= (last.place.end - self.pieces[piece].place.start) as u64;
+        }
+        self.pieces.truncate(piece);
+    }
+}
+
+/// One of the two.
+struct Worker<'a, W> {
+    file: &'a File,
+    batch: Batch,
+    aside: Aside,
+    watch: W,
+}
+
+impl<'a, W: Abreast> Worker<'a, W> {
+    fn new(file: &'a File, turn: &Turn<'_, W>) -> Self {
+        Self { file, batch: Batch::default(), aside: Aside::new(turn.process), watch: turn.watch.another() }
+    }
+
+    fn work(&mut self, turn: &Mutex<Turn<'_, W>>, reads: Relay<u64>, takes: Relay<()>) {
+        while let Ok(begin) = reads.from.recv() {
+            self.batch.read(self.file, begin);
+            if self.batch.pieces.is_empty() {
+                return;
+            }
+            _ = reads.to.send(self.batch.end);
+            let is_good = self.look();
+            if takes.from.recv().is_err() {
+                return; // the other one has met something that is not as it should be
+            }
+            self.take(&mut turn.lock().unwrap_or_else(PoisonError::into_inner));
+            if is_good {
+                _ = takes.to.send(());
+            }
+            self.show();
+            if !is_good {
+                return;
+            }
+        }
+    }
+
+    /// Looks at every slot; `false` if a block is not as it was written.
+    fn look(&mut self) -> bool {
+        let Batch { bytes, pieces, .. } = &mut self.batch;
+        for (at, piece) in pieces.iter_mut().enumerate() {
+            if !piece.look(bytes, &self.aside) {
+                self.batch.end_before(at);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Takes the blocks, all but the calls that are ceded.
+    fn take(&mut self, turn: &mut Turn<'_, W>) {
+        for at in 0..self.batch.pieces.len() {
+            if !self.aside.is_current(turn.process) {
+                // What was ceded goes by what was known then, and what follows is looked at again.
+                self.show();
+                self.aside.renew(turn.process);
+                let Batch { bytes, pieces, .. } = &mut self.batch;
+                pieces[at..].iter_mut().for_each(|piece| _ = piece.look(bytes, &self.aside));
+            }
+            turn.take(&mut self.batch.pieces[at], &self.batch.bytes);
+        }
+        turn.good = self.batch.end;
+        turn.progress.at(turn.good);
+        if self.aside.is_current(turn.process) {
+            self.aside.renew(turn.process);
+        }
+    }
+
+    /// Adds up and shows the calls that were ceded.
+    fn show(&mut self) {
+        let Batch { bytes, pieces, .. } = &mut self.batch;
+        for piece in pieces {
+            if let Some((thread, turn)) = piece.ceded.take() {
+                let Head { ring, first, .. } = piece.head;
+                self.watch.at(turn);
+                self.aside.show(ring, thread, first, &piece.slots(bytes)[..piece.run.count], &mut self.watch);
+            }
+        }
+    }
+
+    /// Hands what was added up to the process; whoever was shown the calls.
+    fn end(self, process: &mut Process) -> W {
+        self.aside.join(process);
+        self.watch
+    }
+}
