@@ -155,33 +155,39 @@ fn calls_of_a_handler_that_interrupts_calls_five_thousand_times_a_second_are_who
     }
 }
 
-/// A signal after each of the first instructions of a call in turn, the first call of its thread or a later one. The ring is
-/// small, and each call waits for room: a slot that nobody fills would stop the drain there, and calls would be lost.
+/// A signal after each instruction of a call in turn, the first call of its thread or a later one, one that fits into a slot
+/// or one with a finding. The ring is small, and each call waits for room: a slot that nobody fills would stop the drain
+/// there, and calls would be lost.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_handler_that_calls_or_forks_after_any_instruction_of_a_call_leaves_no_gap_and_spoils_no_record() {
-    const STEPS: usize = 130;
     let program = host("hosts/record_stepped.c");
-    for how in ["copy", "fork"] {
-        for before in [0, 3] {
-            let run = watched(&program).arg(how).arg(before.to_string()).arg(STEPS.to_string());
-            let run = run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "4K");
-            let output = run.run().ok();
-            assert_eq!(output.stdout, "stepped\n", "{how} {before}");
-            let mut sizes = [0; 6];
-            let all = calls_of_all(&output);
-            all.iter().for_each(|call| sizes[call.arguments[3] as usize] += 1);
-            let is_fork = how == "fork";
-            assert_eq!(sizes[1], 1 + before * STEPS, "{how} {before}: earlier ones");
-            // In the child it is the same call: recorded by the parent or by both, by when the child came.
-            assert!((STEPS..=if is_fork { 2 * STEPS } else { STEPS }).contains(&sizes[2]), "{how} {before}: {sizes:?}");
-            assert_eq!(sizes[3], STEPS, "{how} {before}: of handlers");
-            assert_eq!(sizes[4], if is_fork { 2 * STEPS } else { 0 }, "{how} {before}: of children");
-            assert_eq!(sizes[5], 100 * STEPS, "{how} {before}: later ones");
-            assert!(all.iter().all(|call| call.end.is_some_and(|end| end.code == 0)), "{how} {before}");
-            assert_eq!(output.stat().total("not_recorded"), 0, "{how} {before}");
-            done(output);
-        }
+    for (how, before, stride, less) in [
+        ("copy", 3, 1, 0),
+        ("fork", 3, 1, 0),
+        ("copy", 0, 1, 0),
+        ("fork", 0, 5, 0),
+        ("copy", 3, 1, 1),
+        ("fork", 3, 5, 1),
+    ] {
+        let what = format!("{how} {before} {stride} {less}");
+        let run = what.split(' ').fold(watched(&program), Run::arg);
+        let output = run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "4K").run().ok();
+        let threads: usize = output.stdout.trim().parse().unwrap();
+        let (signals, is_fork) = (threads - 1, how == "fork");
+        assert!(signals > 20, "{what}: {signals} signals");
+        let all = calls_of_all(&output);
+        let mut sizes = [0; 6];
+        all.iter().for_each(|call| sizes[call.arguments[3] as usize] += 1);
+        let [_, earlier, interrupted, of_handlers, of_children, later] = sizes;
+        assert_eq!((earlier, later), (1 + before * threads, 100 * threads), "{what}");
+        // In the child it is the same call: recorded by the parent, or by both, by when the child came.
+        let by_both = if is_fork { signals } else { 0 };
+        assert!((threads..=threads + by_both).contains(&interrupted), "{what}: {interrupted} of {threads}");
+        assert_eq!((of_handlers, of_children), (signals, 2 * by_both), "{what}");
+        assert!(all.iter().all(|call| call.end.is_some_and(|end| end.code == 0)), "{what}");
+        assert_eq!(output.stat().total("not_recorded"), 0, "{what}");
+        done(output);
     }
 }
 

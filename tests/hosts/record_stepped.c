@@ -1,6 +1,7 @@
-/* record_stepped HOW BEFORE STEPS: for each number up to STEPS a thread, which makes BEFORE calls, then one that a signal
- * interrupts after so many instructions, then many. The handler calls (HOW is `copy`), or it makes a child (`fork`) that
- * calls in the handler, goes on with what was interrupted, and calls again. Which call is which its size tells. */
+/* record_stepped HOW BEFORE STRIDE LESS: one thread after the other makes BEFORE calls, then one that a signal interrupts,
+ * then many: after STRIDE instructions, after twice as many, and so on, until it has fewer. Its room is LESS less.
+ * The handler calls (HOW is `copy`), or it makes a child (`fork`) that calls in the handler, goes on with what was
+ * interrupted, and calls again. Which call is which its size tells. */
 #define _GNU_SOURCE
 #include "guest_host.h"
 #include <pthread.h>
@@ -8,23 +9,26 @@
 
 enum { EARLIER = 1, INTERRUPTED, OF_THE_HANDLER, OF_THE_CHILD, LATER };
 
-static int forks, before;
+static int forks, before, less;
 static volatile long left;
 static volatile int is_child;
 
 static void sized(size_t which, int n)
 {
+    size_t room = which - (which == INTERRUPTED ? (size_t)less : 0);
     while (n-- > 0)
-        if (aclrtMemcpyAsync((void *)0x1000, which, (void *)0x2000, which, ACL_MEMCPY_HOST_TO_HOST, NULL) != 0)
+        if (aclrtMemcpyAsync((void *)0x1000, room, (void *)0x2000, which, ACL_MEMCPY_HOST_TO_HOST, NULL) != 0)
             _exit(70);
 }
 
 static void handler(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
-    if (--left > 0)
+    ucontext_t *interrupted = context;
+    /* This one cannot be held back. Where others are, none of them would come. */
+    if (sigismember(&interrupted->uc_sigmask, SIGUSR1) || --left > 0)
         return;
-    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
+    interrupted->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
     if (!forks) {
         sized(OF_THE_HANDLER, 1);
         return;
@@ -49,8 +53,6 @@ static void *stepped(void *unused)
         sized(OF_THE_CHILD, 2);
         _exit(0);
     }
-    if (left > 0)
-        _exit(71); /* it has fewer instructions */
     sized(LATER, 100);
     return unused;
 }
@@ -58,19 +60,21 @@ static void *stepped(void *unused)
 int main(int argc, char **argv)
 {
     limit();
-    if (argc < 4)
+    if (argc < 5)
         return 2;
     forks = !strcmp(argv[1], "fork");
     before = atoi(argv[2]);
+    long stride = atol(argv[3]), threads = 0;
+    less = atoi(argv[4]);
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
     sized(EARLIER, 1); /* so that no thread of ours is started with the flag set */
-    for (long step = 1; step <= atol(argv[3]); step++) {
+    while (left <= 0) {
         pthread_t thread;
-        left = step;
+        left = stride * ++threads;
         pthread_create(&thread, NULL, stepped, NULL);
         pthread_join(thread, NULL);
     }
-    printf("stepped\n");
+    printf("%ld\n", threads);
     return 0;
 }
