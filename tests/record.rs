@@ -179,14 +179,19 @@ fn a_handler_that_calls_or_forks_after_any_instruction_of_a_call_leaves_no_gap_a
         let all = calls_of_all(&output);
         let mut sizes = [0; 6];
         all.iter().for_each(|call| sizes[call.arguments[3] as usize] += 1);
-        let [_, earlier, interrupted, of_handlers, of_children, later] = sizes;
-        assert_eq!((earlier, later), (1 + before * threads, 100 * threads), "{what}");
-        // In the child it is the same call: recorded by the parent, or by both, by when the child came.
+        // In the child the interrupted call is the same: recorded by the parent, or by both, by when the child came.
         let by_both = if is_fork { signals } else { 0 };
-        assert!((threads..=threads + by_both).contains(&interrupted), "{what}: {interrupted} of {threads}");
-        assert_eq!((of_handlers, of_children), (signals, 2 * by_both), "{what}");
+        let made = [0, 1 + before * threads, threads, signals, 2 * by_both, 100 * threads];
+        // A wait for room may be in vain on a busy machine; of a thread whose drain has stopped a third of the calls are lost.
+        let lost = output.stat().total("not_recorded") as usize;
+        assert!(lost <= 10, "{what}: {lost} are not recorded");
+        for (which, (made, recorded)) in made.into_iter().zip(sizes).enumerate() {
+            let most = if which == 2 { made + by_both } else { made };
+            assert!((made - lost.min(made)..=most).contains(&recorded), "{what}: {recorded} of {made}, {which}");
+        }
+        let [made, recorded]: [usize; 2] = [made.iter().sum(), sizes.iter().sum()];
+        assert!((made..=made + by_both).contains(&(recorded + lost)), "{what}: {recorded} and {lost} of {made}");
         assert!(all.iter().all(|call| call.end.is_some_and(|end| end.code == 0)), "{what}");
-        assert_eq!(output.stat().total("not_recorded"), 0, "{what}");
         done(output);
     }
 }
