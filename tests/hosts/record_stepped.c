@@ -1,5 +1,5 @@
 /* record_stepped HOW BEFORE STRIDE LESS: one thread after the other makes BEFORE calls, then one that a signal interrupts,
- * then many: after STRIDE instructions, after twice as many, and so on, until it has fewer. Its room is LESS less.
+ * then a few: after STRIDE instructions, after twice as many, and so on, until it has fewer. Its room is LESS less.
  * The handler calls (HOW is `copy`), or it makes a child (`fork`) that calls in the handler, goes on with what was
  * interrupted, and calls again. Which call is which its size tells. */
 #define _GNU_SOURCE
@@ -53,7 +53,7 @@ static void *stepped(void *unused)
         sized(OF_THE_CHILD, 2);
         _exit(0);
     }
-    sized(LATER, 100);
+    sized(LATER, 5);
     return unused;
 }
 

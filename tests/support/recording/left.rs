@@ -199,6 +199,16 @@ pub fn entries(output: &Output) -> Vec<Entry> {
     entries_of(left)
 }
 
+/// How many slots are missing before the last of each ring.
+pub fn missing(output: &Output) -> u64 {
+    let of = |pieces: &Vec<Piece>| {
+        let slots: u64 = pieces.iter().map(|piece| piece.slots.len() as u64).sum();
+        pieces.last().map_or(0, Piece::end) - slots
+    };
+    let all = left(&output.scratch.join("out"), &output.scratch).processes;
+    all.iter().flat_map(|left| left.rings.values()).map(of).sum()
+}
+
 fn entries_of(left: &Left) -> Vec<Entry> {
     let mut entries = Vec::new();
     for piece in left.rings.values().flatten() {
