@@ -151,11 +151,8 @@ impl Stat {
         survey.processes().for_each(|process| stat.add(process));
         for function in stat.functions.values_mut() {
             let percentile = |percent| function.durations.percentile(percent);
-            // A bucket's middle may lie above the largest.
-            let max = function.durations.max();
-            [function.p50_ns, function.p90_ns, function.p99_ns] =
-                [50, 90, 99].map(|percent| percentile(percent).min(max));
-            function.max_ns = max;
+            [function.p50_ns, function.p90_ns, function.p99_ns] = [50, 90, 99].map(percentile);
+            function.max_ns = function.durations.max();
             function.histogram = function.durations.powers();
         }
         (stat.first_ns, stat.last_ns) = tally.span().unzip();

@@ -108,7 +108,8 @@ impl Histogram {
             bucket => {
                 let (power, step) = ((bucket / 16 + 3) as u32, bucket % 16);
                 let width = 1u64 << (power - 4);
-                (1 << power) + step * width + width / 2
+                // The middle of the last bucket may lie above the largest value in it.
+                ((1 << power) + step * width + width / 2).min(self.max)
             }
         })
     }
@@ -436,6 +437,17 @@ mod tests {
         for (percent, exact) in [(50, 5000), (99, 9900), (1, 100), (100, 10_000)] {
             let found = histogram.percentile(percent).unwrap();
             assert!(found.abs_diff(exact) <= exact / 16 + 1, "{percent}: {found}");
+        }
+    }
+
+    #[test]
+    fn no_percentile_is_above_the_largest() {
+        // Each is the first value of its bucket, whose middle lies above it.
+        for largest in [1, 17, 32, 1024, 1 << 20, 1 << 63] {
+            let mut histogram = Histogram::default();
+            histogram.add(1);
+            histogram.add(largest);
+            assert_eq!(histogram.percentile(100), Some(largest));
         }
     }
 }
