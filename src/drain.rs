@@ -19,7 +19,7 @@ use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::reader::Ring;
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What the drain and its host have to say to each other; zero in a fork child.
 #[repr(C)]
@@ -30,14 +30,15 @@ pub struct Desk {
     asked: AtomicU32,
     /// Which of these the drain has answered.
     answered: AtomicU32,
+    /// Whether it has its keeper.
+    is_kept: AtomicBool,
     /// How long its start is put off.
     patience: edge::Patience,
 }
 
 const NEW: u32 = 0;
-const STARTING: u32 = 1;
-const RUNS: u32 = 2;
-const NEVER: u32 = 3;
+const RUNS: u32 = 1;
+const NEVER: u32 = 2;
 
 /// Starts the drain unless there is one, or must not be one. Signals are held back.
 pub fn ensure(process: &'static Process) {
@@ -52,10 +53,9 @@ pub fn ensure(process: &'static Process) {
     if desk.patience.is_to_wait() {
         return;
     }
-    if desk.state.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+    if desk.state.compare_exchange(NEW, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return;
     }
-    desk.state.store(RUNS, Ordering::Release);
     match start() {
         0 => {}
         failed => not_draining(process, format_args!("no thread could be started (errno {failed})")),
@@ -148,6 +148,10 @@ fn keep_out_of_sight() {
 extern "C" fn keep(_: *mut c_void) -> *mut c_void {
     keep_out_of_sight();
     let Some(process) = process::process() else { return ptr::null_mut() };
+    // Whoever was about to start one when a handler forked goes on in the child, which may have its own by now.
+    if process.drain.is_kept.swap(true, Ordering::Relaxed) {
+        return ptr::null_mut();
+    }
     match spawn(run, Some(256 << 10)) {
         // SAFETY: the thread that was just started; nobody else waits for it.
         Ok(drain) => unsafe {

@@ -93,7 +93,7 @@ static EARLY: AtomicU64 = AtomicU64::new(0);
 pub fn process() -> Option<&'static Process> {
     // SAFETY: NULL, or pages that are never unmapped.
     let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() };
-    process.filter(|process| process.is_own.load(Ordering::Relaxed) != 0)
+    process.filter(|process| process.is_own())
 }
 
 /// Counts a call that found nothing to be counted in.
@@ -139,6 +139,11 @@ unsafe extern "C" fn forget_in_child() {
 }
 
 impl Process {
+    /// Whether it is this process's, and not what is left of its parent's.
+    pub fn is_own(&self) -> bool {
+        self.is_own.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether it is known that there will be no file.
     pub fn is_off(&self) -> bool {
         self.state.load(Ordering::Acquire) == OFF

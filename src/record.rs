@@ -517,6 +517,10 @@ pub fn take_place() -> Result<&'static Place, Nowhere> {
         return Ok(place);
     }
     let place = process.make_file().and_then(|file| process.open(&thread.own, identity::thread_id(), &file));
+    // A handler of a signal that cannot be held back may have forked: in the child this is nobody's, and the ring its parent's.
+    if !process.is_own() {
+        return thread::place().ok_or(Nowhere::Early);
+    }
     let place = place.ok_or(Nowhere::NoRing(process))?;
     // Last: whoever is interrupted by this finds no place, or an open one.
     thread.place.set(place);

@@ -1,7 +1,8 @@
-/* record_stepped HOW BEFORE STRIDE LESS: one thread after the other makes BEFORE calls, then one that a signal interrupts,
+/* record_stepped HOW BEFORE STRIDE LESS WHERE: one thread after the other makes BEFORE calls, then one that a signal interrupts,
  * then a few: after STRIDE instructions, after twice as many, and so on, until it has fewer. Its room is LESS less.
  * The handler calls (HOW is `copy`), or it makes a child (`fork`) that calls in the handler, goes on with what was
- * interrupted, and calls again. Which call is which its size tells. */
+ * interrupted, and calls again. Signals come where any could come (WHERE is `open`), or also where most are held back
+ * (`anywhere`). Which call is which its size tells. */
 #define _GNU_SOURCE
 #include "guest_host.h"
 #include <pthread.h>
@@ -9,7 +10,7 @@
 
 enum { EARLIER = 1, INTERRUPTED, OF_THE_HANDLER, OF_THE_CHILD, LATER };
 
-static int forks, before, less;
+static int forks, before, less, is_anywhere;
 static volatile long left;
 static volatile int is_child;
 
@@ -26,7 +27,9 @@ static void handler(int number, siginfo_t *info, void *context)
     (void)number, (void)info;
     ucontext_t *interrupted = context;
     /* This one cannot be held back. Where others are, none of them would come. */
-    if (sigismember(&interrupted->uc_sigmask, SIGUSR1) || --left > 0)
+    if (sigismember(&interrupted->uc_sigmask, SIGUSR1) && !is_anywhere)
+        return;
+    if (--left > 0)
         return;
     interrupted->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
     if (!forks) {
@@ -60,12 +63,13 @@ static void *stepped(void *unused)
 int main(int argc, char **argv)
 {
     limit();
-    if (argc < 5)
+    if (argc < 6)
         return 2;
     forks = !strcmp(argv[1], "fork");
     before = atoi(argv[2]);
     long stride = atol(argv[3]), threads = 0;
     less = atoi(argv[4]);
+    is_anywhere = !strcmp(argv[5], "anywhere");
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
     sized(EARLIER, 1); /* so that no thread of ours is started with the flag set */
