@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -46,9 +46,20 @@ pub fn shim() -> PathBuf {
     target("release/libaclshim.so")
 }
 
-/// The command.
+/// The command. It begins with the signals of a shell that has a terminal: one in the background ignores some of them,
+/// and so would the tests, the command and its programs.
 pub fn aclshim() -> Command {
-    Command::new(target("release/aclshim"))
+    let mut command = Command::new(target("release/aclshim"));
+    // SAFETY: system calls only.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+    command
 }
 
 /// The folder of the simulated device.
