@@ -351,7 +351,7 @@ fn a_function_that_this_cann_lacks_is_named() {
 
 /// As the linker's own tool has it.
 fn build_id(library: &Path) -> String {
-    let notes = Command::new("readelf").arg("-n").arg(library).output().unwrap().stdout;
+    let notes = Command::new("readelf").env("LC_ALL", "C").arg("-n").arg(library).output().unwrap().stdout;
     let notes = String::from_utf8_lossy(&notes).into_owned();
     let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
     id.unwrap_or_else(|| panic!("{}: {notes}", library.display())).into()

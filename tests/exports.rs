@@ -78,7 +78,9 @@ fn redeclared(header: &str) -> String {
 fn compiles(name: &str, source: &str, include: &Path) -> Result<(), String> {
     let file = support::scratch(name).join("redeclare.c");
     fs::write(&file, source).unwrap();
-    let result = Command::new("cc").arg("-fsyntax-only").arg("-I").arg(include).arg(&file).output().expect("cc");
+    let mut command = Command::new("cc");
+    command.env("LC_ALL", "C").arg("-fsyntax-only").arg("-I").arg(include).arg(&file);
+    let result = command.output().expect("cc");
     if result.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&result.stderr).into_owned()) }
 }
 

@@ -374,7 +374,7 @@ fn whatever_a_file_holds_reading_it_ends_and_takes_no_memory_without_end() {
     std::thread::spawn(|| {
         let mut before = u64::MAX;
         loop {
-            std::thread::sleep(Duration::from_secs(30));
+            std::thread::sleep(Duration::from_secs(120));
             let now = TURNS.load(Ordering::Relaxed);
             if now == before {
                 give_up("reading does not end");

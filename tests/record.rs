@@ -82,8 +82,8 @@ fn a_process_killed_at_any_instant_leaves_whole_records_of_every_call() {
 
 #[test]
 fn a_thousand_children_of_a_calling_process_record_for_themselves() {
-    // Small rings, so that the thread that calls all the while does not fill the disk.
-    let run = |run: Run| run.arg("1000").arg("50").env("ACLSHIM_RING_SIZE", "8K");
+    // Small rings, so that the thread that calls all the while does not fill the disk; and whatever it does is kept.
+    let run = |run: Run| run.arg("1000").arg("50").env("ACLSHIM_RING_SIZE", "8K").env("ACLSHIM_BUDGET", "8G");
     let output = same(patterned("hosts/record_forks.c"), run).ok();
     let found = balanced_at_any_end(&output);
     assert_eq!(found.processes, 1001);
@@ -314,7 +314,7 @@ fn a_call_of_three_seconds_has_its_duration() {
         assert_eq!(sums, [1, 0, 0, 0], "{drain}");
         let took = stat.0["functions"]["aclrtMemcpy"]["p50_ns"].as_u64().unwrap();
         // At least what was slept, but for a histogram's width; how much more is the machine's affair.
-        assert!((2_700_000_000..30_000_000_000).contains(&took), "{drain}: {took} ns");
+        assert!((2_700_000_000..600_000_000_000).contains(&took), "{drain}: {took} ns");
         let all = left(&output.scratch.join("out"), &output.scratch).processes;
         let clock = all[0].origin.calibration.unwrap();
         let entries = entries(&output);
@@ -324,7 +324,7 @@ fn a_call_of_three_seconds_has_its_duration() {
             _ => None,
         });
         let took = clock.span_ns(duration.unwrap());
-        assert!((2_700_000_000..30_000_000_000).contains(&took), "{drain}: {took} ns");
+        assert!((2_700_000_000..600_000_000_000).contains(&took), "{drain}: {took} ns");
     }
 }
 
@@ -345,7 +345,8 @@ fn errno_codes_and_output_are_the_hosts_with_a_drain_inside() {
 #[test]
 fn a_reader_beside_four_threads_never_sees_less_than_before_or_more_than_was_called() {
     // Small rings, so that the trace stays short: it is read each time.
-    let (mut child, scratch) = watched(hammer()).arg("4").arg("0").env("ACLSHIM_RING_SIZE", "4K").spawn();
+    let run = watched(hammer()).arg("4").arg("0").env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_BUDGET", "8G");
+    let (mut child, scratch) = run.spawn();
     // Not before there is something to read.
     while Truth::of(&scratch).ended() == 0 {
         assert!(child.try_wait().unwrap().is_none(), "ended by itself");

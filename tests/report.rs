@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use support::{Build, Output, Run, aclshim, has, root, runnable, scratch, target};
 
 /// `report/host.c` under any name.
@@ -34,9 +35,11 @@ fn page_of(output: &Output) -> PathBuf {
     report(&output.scratch.join("out"), &output.scratch)
 }
 
-/// Asks a browser: `report/check.py`.
+/// Asks a browser: `report/check.py`. One at a time: several that start at once would keep each other waiting.
 #[track_caller]
 fn look(what: &str, page: &Path, expected: &[&str]) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("python3");
     command.arg("-B").arg(root().join("tests/report/check.py")).arg(what).arg(page).args(expected);
     let output = command.output().expect("python3");

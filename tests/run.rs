@@ -13,7 +13,9 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Build, Output, Run, Stat, aclshim, has_that, host, log, root, runnable, scratch, shim, sim, target};
+use support::{
+    Build, Output, Run, Stat, aclshim, has_that, host, log, root, runnable, scratch, shim, sim, target, until,
+};
 
 /// `aclshim run OPTIONS -- program`, on the simulated device.
 fn under(options: &[&str], program: impl AsRef<Path>) -> Run {
@@ -23,18 +25,6 @@ fn under(options: &[&str], program: impl AsRef<Path>) -> Run {
 
 fn calls(output: &Output) -> u64 {
     output.stat().total("calls")
-}
-
-/// Waits for something that is about to be so.
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..6000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("not within a minute: {what}");
 }
 
 // ---- What it says ----
@@ -162,14 +152,8 @@ fn a_pipe_among_the_logs_does_not_keep_us() {
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
     let mut child =
         aclshim().arg("run").arg("--out").arg(&out).args(["--", "true"]).stderr(Stdio::null()).spawn().unwrap();
-    for _ in 0..3000 {
-        if let Some(status) = child.try_wait().unwrap() {
-            return assert!(status.success());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    child.kill().unwrap();
-    panic!("it waits for the pipe");
+    until("it does not wait for the pipe", || child.try_wait().unwrap().is_some());
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
@@ -396,11 +380,15 @@ fn a_signal_reaches_the_program_once_whether_it_was_sent_to_us_or_to_all() {
 
 /// A terminal: our end, and what a program has of it.
 fn terminal() -> (fs::File, fs::File) {
-    let (mut ours, mut theirs) = (0, 0);
-    let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: two descriptors that are made here, and owned from here on.
+    // Not by openpty: programs that other tests start meanwhile would inherit it.
+    // SAFETY: two descriptors that are made here, and owned from here on; a buffer of ours.
     unsafe {
-        assert_eq!(libc::openpty(&mut ours, &mut theirs, none.cast(), none.cast(), none.cast()), 0);
+        let ours = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        let mut name = [0; 64];
+        assert!(libc::grantpt(ours) == 0 && libc::unlockpt(ours) == 0);
+        assert_eq!(libc::ptsname_r(ours, name.as_mut_ptr(), name.len()), 0);
+        let theirs = libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        assert!(theirs >= 0);
         (fs::File::from_raw_fd(ours), fs::File::from_raw_fd(theirs))
     }
 }
@@ -478,7 +466,8 @@ fn when_the_program_stops_so_do_we_and_both_go_on_when_either_is_continued() {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
             stat.rsplit(") ").next().unwrap().chars().next().unwrap()
         };
-        assert_eq!(state(ordered.program), 'T');
+        // Sent to all, it may have stopped us first.
+        until("the program has stopped", || state(ordered.program) == 'T');
         // SAFETY: as above.
         assert_eq!(unsafe { libc::kill(continued, libc::SIGCONT) }, 0);
         assert!(libc::WIFCONTINUED(ordered.changed()));

@@ -153,7 +153,7 @@ def perfetto(path, rows):
     if processor:
         from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
-        with TraceProcessor(trace=path, config=TraceProcessorConfig(bin_path=processor)) as reader:
+        with TraceProcessor(trace=path, config=TraceProcessorConfig(bin_path=processor, load_timeout=600)) as reader:
             found = next(reader.query("select count(*) as count from slice where dur >= 0")).count
         assert found == len(rows) + sum(streams.values()), found
     return len(processes), way

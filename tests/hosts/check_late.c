@@ -21,7 +21,7 @@ __attribute__((constructor)) static void start(void)
 
 int main(int argc, char **argv)
 {
-    alarm(60);
+    alarm(600);
     void *plugin = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!plugin)
         return 2;

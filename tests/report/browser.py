@@ -51,6 +51,7 @@ class Browser:
         wanted = {
             "browserName": "chrome",
             "goog:chromeOptions": options,
+            "timeouts": {"script": 600_000, "pageLoad": 600_000},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
         }
         answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})

@@ -61,6 +61,15 @@ def marks(browser, css):
     return int(browser.run("return document.querySelector(arguments[0]).dataset.marks", css))
 
 
+def slowest(browser):
+    """When the slowest call began, how long it took and what it returned."""
+    script = """
+        const {calls, slowest: [of]} = JSON.parse(document.querySelector("#data").textContent);
+        return [calls.time[of], calls.duration[of], calls.code[of]];
+    """
+    return browser.run(script)
+
+
 def zooming(browser):
     def width():
         begin, end = view(browser)
@@ -85,31 +94,28 @@ def zooming(browser):
     want("the right arrow shows what is later", view(browser)[0] > before[0], (before, view(browser)))
     browser.keys("#tracks", "0")
     want("the key 0 shows everything", abs(width() - whole) < 2, (whole, width()))
-    shown = view(browser)
     browser.click("#slowest-table tbody button")
     begin, end = view(browser)
-    want("a slow call is shown in the timeline", end - begin < whole and view(browser) != shown, (begin, end))
+    time, took, _ = slowest(browser)
+    want("a slow call is shown in the timeline", begin <= time and time + took <= end, (begin, end, time, took))
+    want("... with a little around it", abs(width() - min(max(12 * took, 2000), whole)) < 2, (begin, end, took, whole))
     want("... with marks", marks(browser, "#tracks") > 0)
-    return begin, end
 
 
 def hovering(browser):
     """The tip over the slowest call, which is in view, tells of it."""
     cells = browser.run("return [...document.querySelectorAll('#slowest-table tbody tr:first-child td')].map(of => of.innerText)")
     took, function, size, direction = cells[:4]
-    script = """
-        const {calls, slowest} = JSON.parse(document.querySelector("#data").textContent);
-        const {dataset: {from, to}, clientWidth: wide} = document.querySelector("#tracks");
-        const middle = calls.time[slowest[0]] + calls.duration[slowest[0]] / 2;
-        const gutter = 190;
-        return Math.round(gutter + (middle - from) / (to - from) * (wide - gutter) - wide / 2);
-    """
-    x = browser.run(script)
+    time, lasted, code = slowest(browser)
+    (begin, end), gutter = view(browser), 190
+    wide = browser.run("return document.querySelector('#tracks').clientWidth")
+    x = round(gutter + (time + lasted / 2 - begin) / (end - begin) * (wide - gutter) - wide / 2)
+    returned = "returned 0" if code == 0 else "returned "
     for y in range(-140, 141, 8):
         browser.hover("#tracks", x, y)
         shown = text(browser, "#tip")
         if shown and took in shown:
-            for word in [function, size, direction, "returned 0", "thread ", "from "]:
+            for word in [function, size, direction, returned, "thread ", "from "]:
                 want("the tip tells of the call", word in shown, shown)
             return
     want("a tip over the slowest call", False, took)
@@ -202,9 +208,11 @@ def large(page, calls):
     with opened(page) as browser:
         want("calls", calls in text(browser, "#tiles"), text(browser, "#tiles"))
         want("marks", marks(browser, "#tracks") > 100, marks(browser, "#tracks"))
-        for _ in range(6):
-            browser.click("#zoom-in")
+        # Elsewhere nobody may have called for a while.
+        browser.click("#slowest-table tbody button")
+        for _ in range(4):
             want("marks in depth", marks(browser, "#tracks") > 0)
+            browser.click("#zoom-in")
         want("not all one by one", "in steps of" in text(browser, "#timeline-about"))
         quiet(browser)
 

@@ -1,23 +1,12 @@
 //! A collector that runs, and what it tells.
 
-use crate::support::{aclshim, has_that, root};
+use crate::support::{aclshim, has_that, root, until};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// Waits until something is so; what never comes fails the test in the end.
-#[track_caller]
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(120), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// An empty folder whose path is short, wherever the project lies: a socket's may have no more than 107 bytes. Gone at
 /// the end.
@@ -73,6 +62,13 @@ impl Collector {
         self.child.id() as i32
     }
 
+    /// Its worker for the first user.
+    #[track_caller]
+    pub fn worker(&self) -> i32 {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid())).unwrap();
+        children.split_whitespace().next().expect("a worker").parse().unwrap()
+    }
+
     /// Waits until it answers: from then on it sees what comes.
     #[track_caller]
     pub fn ready(mut self) -> Self {
@@ -94,23 +90,32 @@ impl Collector {
         self.child.wait().unwrap();
     }
 
+    /// How it ends by a signal.
+    pub fn ended(&mut self, signal: i32) -> ExitStatus {
+        // SAFETY: our own child, which was not waited for.
+        unsafe { libc::kill(self.pid(), signal) };
+        self.child.wait().unwrap()
+    }
+
     /// Ends it by a signal: with 0, and nothing is left of its socket. What it told last.
     #[track_caller]
     pub fn end(mut self, signal: i32) -> Metrics {
-        // SAFETY: our own child, which was not waited for.
-        unsafe { libc::kill(self.pid(), signal) };
-        let status = self.child.wait().unwrap();
+        let status = self.ended(signal);
         assert!(status.success(), "{status:?}: {}", self.errors());
         assert!(!self.folder.join("metrics.sock").exists());
         Metrics::of(&fs::read_to_string(self.folder.join("metrics.prom")).unwrap())
     }
 
-    /// What it answers to a request.
+    /// What it answers to a request. It hangs up on whoever is slow, as any of us may be on a busy machine: then once more.
+    #[track_caller]
     pub fn ask(&self, request: &str) -> String {
-        let mut stream = UnixStream::connect(self.folder.join("metrics.sock")).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        until("the collector answers", || {
+            let mut stream = UnixStream::connect(self.folder.join("metrics.sock")).unwrap();
+            answer.clear();
+            let asked = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+            asked.is_ok() && !answer.is_empty()
+        });
         answer
     }
 

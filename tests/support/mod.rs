@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// The project's folder.
 pub fn root() -> PathBuf {
@@ -271,6 +272,16 @@ impl Stat {
     pub fn calls(&self) -> BTreeMap<String, u64> {
         let functions = self.0["functions"].as_object().expect("an object");
         functions.iter().map(|(name, of)| (name.clone(), of["calls"].as_u64().expect("a number"))).collect()
+    }
+}
+
+/// Waits until something is so; what never comes fails the test in the end.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -13,6 +13,7 @@ struct Page(AtomicU64);
 
 static CURRENT: Page = Page(AtomicU64::new(0));
 /// The largest number that was given out in this line; not wiped.
+#[cfg(not(loom))]
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// The number of this process; 0 before it has [begun](begin).

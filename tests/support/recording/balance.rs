@@ -79,8 +79,8 @@ pub fn balanced_to_the_last(output: &Output, threads: u64, mode: &str) -> Conten
 pub fn lost_in_vain(output: &Output) -> u64 {
     let lost = |line: serde_json::Value| {
         let [calls, from, to] = ["calls", "from_ns", "to_ns"].map(|key| line[key].as_u64().expect("a number"));
-        // But for what the clocks differ.
-        assert!(to - from >= 99_000_000 * calls && line["reason"] == "the ring was full", "{line}");
+        // But for what the clocks differ, and for how little is known of their pace at first.
+        assert!(to - from >= 90_000_000 * calls && line["reason"] == "the ring was full", "{line}");
         calls
     };
     output.events("lost").into_iter().map(lost).sum()

@@ -215,7 +215,13 @@ impl Supervisor {
             wait(&files, Duration::from_millis(100));
             self.listen();
         }
-        for worker in self.workers.values_mut() {
+        for (user, worker) in &mut self.workers {
+            say(format_args!(
+                "aclshim: the worker for user {user} did not end within {} s and was killed: what it had not written is \
+                 still in the rings, for the next collector or `aclshim recover`, and the metrics lack its last report",
+                LAST.as_secs()
+            ));
+            self.is_well = false;
             let _ = worker.child.kill();
             let _ = worker.child.wait();
         }
