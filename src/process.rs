@@ -226,6 +226,12 @@ impl Process {
 
     /// Opens a place for thread `me`, `own` if that is new: in its own ring, that of a thread that is gone, or a new one.
     pub fn open(&'static self, own: &'static Place, me: u32, file: &File) -> Option<&'static Place> {
+        // A child that shares its parent's memory, by vfork: it would take its parent's threads for gone, and leave this one
+        // with a ring of its own, which is gone soon.
+        // SAFETY: only asks.
+        if unsafe { libc::getppid() } as u32 == file.header.pid {
+            return None;
+        }
         let rings = || self.rings.iter().take(self.tried.load(Ordering::Acquire) as usize).filter_map(Row::ring);
         let owner = |ring: &Ring| ring.control.owner.load(Ordering::Relaxed);
         // The same id on a living thread is this thread: an earlier bearer of it is gone.

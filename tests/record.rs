@@ -108,6 +108,20 @@ fn a_thread_that_forks_shares_no_ring_with_one_that_calls_before_it_in_the_child
 }
 
 #[test]
+fn a_child_that_shares_the_memory_of_its_parent_takes_no_ring_from_it() {
+    let program = patterned("hosts/record_vfork.c");
+    for drain in ["auto", "off"] {
+        let run = |run: Run| run.arg("2000").env("ACLSHIM_DRAIN", drain).env("ACLSHIM_RING_SIZE", "1M");
+        let output = same(&program, run).ok();
+        let found = balanced_at_any_end(&output);
+        // The child's own calls are counted, and so are a few behind them.
+        assert_eq!(found.lanes.keys().copied().collect::<Vec<_>>(), [0, 2, 3], "{drain}");
+        assert!(found.processes == 1 && (5..20).contains(&found.not_recorded), "{drain}: {found:?}");
+        done(output);
+    }
+}
+
+#[test]
 fn a_call_in_which_the_process_forks_is_ended_by_the_parent_alone() {
     let vendor = Build::new("hosts/record_forking_vendor.c").library("ascendcl");
     let program = Build::new("hosts/record_forking.c").arg(&vendor).program();
