@@ -68,8 +68,8 @@ impl Place {
     /// Waits until nothing is left of the processes that ended.
     #[track_caller]
     fn until_finished(&self) {
-        // One that was killed while it made its file has left nothing in it.
-        let is_written = |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes.starts_with(&[0; 8]));
+        // One that was killed while it made its file has left nothing in it; it is removed later.
+        let is_written = |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes.iter().take(8).all(|byte| *byte == 0));
         until("all rings are written and removed", || reader::files(&self.rings).unwrap().iter().all(is_written));
     }
 }
