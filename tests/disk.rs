@@ -189,7 +189,7 @@ fn a_host_that_ends_while_the_disk_is_full_ends_as_it_would_and_its_records_stay
 
 #[test]
 fn a_host_whose_drain_is_stuck_ends_all_the_same_and_its_records_stay_in_the_ring() {
-    let mut host = Ordered::new(|run, pipe| run.arg(pipe), steps());
+    let mut host = Ordered::new(|run, pipe| run.arg(pipe).env("ACLSHIM_END_WAIT", "200"), steps());
     host.order("calls 100");
     host.until_drained();
     let stuck = Stuck::stop(&host);
