@@ -7,12 +7,14 @@ mod support;
 
 use aclshim_collect::segment_reader::SegmentReader;
 use aclshim_collect::survey::Survey;
-use keeping::{answer, command, kept, only};
+use aclshim_trace::layout::{CONTROL, UNIT};
+use aclshim_trace::slot::{Head, Layout, Slot};
+use keeping::{answer, command, kept, kept_with, only};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use support::scratch;
+use support::{limited, scratch};
 
 /// A small whole trace, and where its opening and its blocks end.
 fn sample() -> (Vec<u8>, Vec<usize>) {
@@ -183,5 +185,24 @@ fn whoever_reads_a_damaged_trace_is_told_the_file_the_place_and_what_helps() {
         let (status, _, said) = answer(command(&rings, &["stat"]).arg(copy.join("damaged.acltrace")));
         assert_eq!((status, said.as_str()), (0, ""));
         fs::remove_dir_all(&copy).unwrap();
+    }
+}
+
+#[test]
+fn a_ring_whose_newest_slot_is_another_from_each_place_is_read_to_an_end() {
+    let output = kept_with(&["1", "4", "kill"], |run| run.env("ACLSHIM_DRAIN", "off"));
+    let ring = only(&output.scratch, "ring");
+    let mut bytes = fs::read(&ring).unwrap();
+    let slots = &mut bytes[UNIT as usize + CONTROL..];
+    slots.fill(0);
+    // A number is known by its lowest 48 bits: from behind each of these the other is ahead, round and round.
+    for (slot, number) in slots.chunks_mut(size_of::<Slot>()).zip([0, 1 << 47]) {
+        slot[..8].copy_from_slice(&Head::done(number, Layout::Linear, 0).0.to_le_bytes());
+    }
+    let damaged = scratch("round").join("aclshim-1-1.ring");
+    fs::write(&damaged, bytes).unwrap();
+    for what in ["stat", "log", "findings", "verify"] {
+        let (status, out, err) = answer(limited(command(damaged.parent().unwrap(), &[what]).arg(&damaged), 64 << 20));
+        assert!(status < 2, "{what}: {status} {out}{err}");
     }
 }

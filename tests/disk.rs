@@ -16,8 +16,8 @@ use recording::{hammer, patterned, traces, unharmed};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
-use support::{Output, Run, Stat, has_that, log, scratch};
+use std::path::{Path, PathBuf};
+use support::{Output, Run, Stat, has_that, host, log, scratch, target};
 
 /// Nothing could be recorded: the log says why, and how many calls that were.
 #[track_caller]
@@ -202,6 +202,29 @@ fn a_host_whose_drain_is_stuck_ends_all_the_same_and_its_records_stay_in_the_rin
     let stat = output.stat();
     assert_eq!(tally(&output, &stat), [150, 0, 0]);
     assert!(stat.0["slots"]["ring"].as_u64().unwrap() >= 50, "{}", stat.0);
+}
+
+#[test]
+fn a_run_onto_a_full_disk_tells_what_was_called_with_and_without_a_trace() {
+    if !has_disks("a_run_onto_a_full_disk_tells_what_was_called_with_and_without_a_trace") {
+        return;
+    }
+    // What stays on the disk is only what had its place already.
+    let fill = "mkdir \"$DISK/out\"; head -c 64k /dev/zero >\"$DISK/ballast\" 2>/dev/null; exec \"$@\"";
+    let [with, without] = ["trace", "off"].map(|calls| {
+        let disk = scratch("disk");
+        let run = on_a_disk(Run::new("unshare"), "16k", &disk, Path::new("sh")).arg("-c").arg(fill).arg("sh");
+        let run = run.arg(target("release/aclshim")).arg("run").arg("--sim").arg("--out").arg(disk.join("out"));
+        let run = run.arg("--require-calls").arg("--").arg(host("hosts/guest_calls.c")).arg("30");
+        let output = run.env("ACLSHIM_CALLS", calls).run().ok();
+        assert_eq!(reader::files(&output.scratch).unwrap().len(), 1, "{}", output.stderr);
+        output.stderr
+    });
+    for said in [&with, &without] {
+        assert!(said.starts_with("aclshim: 30 calls, 0 B, 0 errors in 1 process\n"), "{said}");
+        assert!(said.contains(" still in memory\n") && said.contains(" recover --out "), "{said}");
+    }
+    assert!(without.contains("has ended, and not all that it did is in its log\n"), "{without}");
 }
 
 // ---- Limits of the system ----

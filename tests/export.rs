@@ -10,11 +10,11 @@ use another::Machine;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-use support::{Run, Stat, aclshim, has, has_that, host, root, scratch};
+use support::{Run, Stat, aclshim, has, has_that, host, limited, root, scratch};
 
 /// Where tests/requirements.txt is installed.
 fn python() -> PathBuf {
@@ -292,14 +292,7 @@ fn a_long_trace_takes_less_memory_than_it_has_bytes() {
         assert!(fs::metadata(trace).unwrap().len() > most * 5 / 4);
         let mut command = aclshim();
         command.env("ACLSHIM_RING_DIR", rings).arg("export").arg(trace).args(["--format", format, "-o"]);
-        // SAFETY: one system call.
-        unsafe {
-            command.arg(folder.join(format)).pre_exec(move || {
-                libc::setrlimit(libc::RLIMIT_DATA, &libc::rlimit { rlim_cur: most, rlim_max: most });
-                Ok(())
-            });
-        }
-        let output = command.output().unwrap();
+        let output = limited(command.arg(folder.join(format)), most).output().unwrap();
         assert!(output.status.success(), "{format}: {}", String::from_utf8_lossy(&output.stderr));
     }
     fs::remove_dir_all(folder).unwrap();

@@ -18,12 +18,12 @@ use aclshim_trace::segment_reader::{Block, SegmentReader};
 use keeping::{files, kept, only};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use support::limited;
 
 /// More than reading needs: a block, what is searched ahead, and what is known of a few processes.
 const MOST_MEMORY: usize = 256 << 20;
@@ -334,15 +334,7 @@ fn commands(path: &Path, folder: &Path) {
     ] {
         let mut command = keeping::command(&out, arguments);
         command.args(to.map(|name| out.join(name))).arg(path).stdin(Stdio::null());
-        // SAFETY: one system call.
-        unsafe {
-            command.pre_exec(|| {
-                let most = libc::rlimit { rlim_cur: MOST_MEMORY as u64, rlim_max: MOST_MEMORY as u64 };
-                libc::setrlimit(libc::RLIMIT_DATA, &most);
-                Ok(())
-            });
-        }
-        let output = command.output().unwrap();
+        let output = limited(&mut command, MOST_MEMORY as u64).output().unwrap();
         let is_named = output.status.code().is_some_and(|status| (0..=2).contains(&status));
         assert!(is_named, "{arguments:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     }

@@ -63,6 +63,17 @@ pub fn aclshim() -> Command {
     command
 }
 
+/// A command that may take so much memory, and ends where it wants more.
+pub fn limited(command: &mut Command, most: u64) -> &mut Command {
+    // SAFETY: one system call.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setrlimit(libc::RLIMIT_DATA, &libc::rlimit { rlim_cur: most, rlim_max: most });
+            Ok(())
+        })
+    }
+}
+
 /// The folder of the simulated device.
 pub fn sim() -> PathBuf {
     target("sim")

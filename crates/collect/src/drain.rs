@@ -166,6 +166,13 @@ impl Drain {
                 break;
             }
             self.begin(header);
+            // The log is all that will tell of them.
+            if self.calls == Calls::Off
+                && !self.has_begun
+                && let Some(trouble) = self.chronicle.trouble()
+            {
+                return Err(trouble.first.clone());
+            }
             if !self.is_introduced && is_known(header) {
                 self.introduce(header);
             }

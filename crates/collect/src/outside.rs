@@ -169,10 +169,10 @@ impl Outside {
     pub fn end(&mut self, mut done: impl FnMut(&mut Drained)) {
         let now = monotonic_ns();
         self.drains.retain(|_, one| {
+            one.has_ended |= has_ended(&one.file, one.drain.origin());
             if now < one.rests_until {
                 return true;
             }
-            one.has_ended |= has_ended(&one.file, one.drain.origin());
             let is_done = one.has_ended && adoption::finish_with(&mut one.file, &mut one.drain);
             if is_done {
                 done(one);

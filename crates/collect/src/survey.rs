@@ -472,7 +472,8 @@ impl Snapshot {
             let mut from = ring.control.drained.load(Ordering::Acquire);
             let end = ring.end(from);
             while from < end {
-                let mut run = ring.read(from, Reading::Look, usize::MAX);
+                // To this end, not to that which is seen from there: in a damaged ring each would lie beyond the one before.
+                let mut run = ring.read_to(end, from, Reading::Look, usize::MAX);
                 if run.next == from {
                     break;
                 }

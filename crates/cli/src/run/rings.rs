@@ -188,15 +188,22 @@ pub fn of_others(place: &Place, since_ns: u64) -> Vec<(u32, u32)> {
 /// What may be read of the folder of the rings: all of it, or where others have files there, our own for this directory. (To
 /// read a ring is to map it.)
 pub fn to_read(place: &Place) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    match reader::files(&place.rings).unwrap_or_default().iter().all(|path| is_own(path)) {
+        true => (vec![place.rings.clone()], Vec::new()),
+        false => (Vec::new(), own(place)),
+    }
+}
+
+/// Our own rings for this directory.
+pub fn own(place: &Place) -> Vec<PathBuf> {
+    let is_for_us = |path: &PathBuf| is_own(path) && origin(path).is_some_and(|origin| origin.dir == place.dir);
+    reader::files(&place.rings).unwrap_or_default().into_iter().filter(is_for_us).collect()
+}
+
+fn is_own(path: &Path) -> bool {
     // SAFETY: asks for a number.
     let me = unsafe { libc::geteuid() };
-    let is_own = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == me);
-    let (own, others): (Vec<_>, Vec<_>) = reader::files(&place.rings).unwrap_or_default().into_iter().partition(is_own);
-    if others.is_empty() {
-        return (vec![place.rings.clone()], Vec::new());
-    }
-    let is_for_us = |path: &PathBuf| origin(path).is_some_and(|origin| origin.dir == place.dir);
-    (Vec::new(), own.into_iter().filter(is_for_us).collect())
+    path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == me)
 }
 
 /// Whose ring a file is. It is not mapped: another user may cut it short at any time.

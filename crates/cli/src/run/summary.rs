@@ -2,6 +2,7 @@
 
 use super::rings::{self, Place};
 use crate::stat::human;
+use aclshim_collect::life::{Life, life};
 use aclshim_collect::names::{self, Who};
 use aclshim_collect::seen::Watch;
 use aclshim_collect::survey::Survey;
@@ -31,6 +32,8 @@ pub struct Summary {
     evicted: u64,
     write_failures: u64,
     in_memory: u64,
+    /// Processes that have called and ended, and whose log could not be finished.
+    untold: usize,
     /// What the shim had to say, and what could not be read.
     remarks: BTreeSet<String>,
     files: Vec<String>,
@@ -50,14 +53,20 @@ impl Summary {
     pub fn read(place: &Place, since_ns: u64, told: Told, watch: &mut dyn Watch) -> (Self, Survey) {
         let mut summary = Self::default();
         let mut survey = Survey::default();
-        if told == Told::Log {
-            summary.read_logs(&place.dir, since_ns);
-            return (summary, survey);
-        }
-        let (folders, files) = rings::to_read(place);
-        if let Err(why) = survey.watch(&place.dir, &folders, watch) {
-            summary.remarks.insert(format!("{}: {why}", place.dir.display()));
-        }
+        let files = match told {
+            Told::Trace => {
+                let (folders, files) = rings::to_read(place);
+                if let Err(why) = survey.watch(&place.dir, &folders, watch) {
+                    summary.remarks.insert(format!("{}: {why}", place.dir.display()));
+                }
+                files
+            }
+            Told::Log => {
+                summary.read_logs(&place.dir, since_ns);
+                // What a log does not tell yet.
+                rings::own(place)
+            }
+        };
         for file in files {
             // One that cannot be read any more was just written and removed.
             let _ = survey.watch(&file, &[], watch);
@@ -75,6 +84,11 @@ impl Summary {
             summary.evicted += process.evicted;
             summary.write_failures += process.write_failures;
             summary.in_memory += process.slots[1];
+            if told == Told::Log && life(&process.origin) == Life::Gone {
+                summary.untold += 1;
+                let pid = process.origin.pid;
+                summary.remarks.insert(format!("process {pid} has ended, and not all that it did is in its log"));
+            }
             for (_, sums) in process.functions() {
                 summary.calls += sums.calls;
                 summary.errors += sums.errors;
@@ -109,6 +123,7 @@ impl Summary {
             }
         }
         self.files.sort();
+        self.files.dedup();
     }
 
     /// Whether there is anything new in it.
@@ -166,11 +181,14 @@ impl Summary {
             }
         }
         self.findings.retain(|_, (_, count)| *count > 0);
-        self.files.sort();
     }
 
     /// Whether any call was seen.
     pub fn has_calls(&self) -> bool {
+        self.has_counts() || self.untold > 0
+    }
+
+    fn has_counts(&self) -> bool {
         self.calls + self.not_recorded + self.evicted > 0
     }
 
@@ -188,13 +206,12 @@ impl Summary {
     pub fn text(&self, dir: &Path, command: &str, why_none: Option<&str>) -> String {
         let mut text = String::new();
         let mut say = |line: String| _ = writeln!(text, "aclshim: {line}");
-        let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         if let Some(why) = why_none.filter(|_| !self.has_calls()) {
             say(format!("no call was seen ({why})"));
         }
         let processes = if self.processes == 1 { "1 process".into() } else { format!("{} processes", self.processes) };
         let (calls, errors) = (plural(self.calls, "call"), plural(self.errors, "error"));
-        if self.has_calls() {
+        if self.has_counts() {
             say(format!("{calls}, {}, {errors} in {processes}", human(self.bytes)));
         }
         if self.injected > 0 {
@@ -230,7 +247,7 @@ impl Summary {
 
     /// Whether everything was recorded and is still there.
     pub fn is_whole(&self) -> bool {
-        self.not_recorded + self.overwritten + self.evicted == 0
+        self.not_recorded + self.overwritten + self.evicted == 0 && self.untold == 0
     }
 
     /// What can be done about losses.
@@ -250,18 +267,22 @@ impl Summary {
     }
 
     fn losses(&self, dir: &Path) -> String {
-        let failed = format!("writes to {} failed", dir.display());
+        let failed = format!("to {} failed", dir.display());
         let losses = [
-            (self.not_recorded, "calls not recorded"),
-            (self.overwritten, "slots overwritten"),
-            (self.evicted, "calls removed to stay within ACLSHIM_BUDGET"),
-            (self.write_failures, failed.as_str()),
-            (self.in_memory, "slots still in memory"),
+            (self.not_recorded, "call", "not recorded"),
+            (self.overwritten, "slot", "overwritten"),
+            (self.evicted, "call", "removed to stay within ACLSHIM_BUDGET"),
+            (self.write_failures, "write", failed.as_str()),
+            (self.in_memory, "slot", "still in memory"),
         ];
-        let lost: Vec<String> =
-            losses.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let losses = losses.into_iter().filter(|(count, ..)| *count > 0);
+        let lost: Vec<String> = losses.map(|(count, what, how)| format!("{} {how}", plural(count, what))).collect();
         if lost.is_empty() { "nothing was lost".into() } else { format!("losses: {}", lost.join(", ")) }
     }
+}
+
+fn plural(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The text of a plain file: anything else, such as a pipe, could keep us for ever.
