@@ -227,6 +227,13 @@ fn a_run_onto_a_full_disk_tells_what_was_called_with_and_without_a_trace() {
     assert!(without.contains("has ended, and not all that it did is in its log\n"), "{without}");
 }
 
+#[test]
+fn where_neither_trace_nor_log_can_be_written_findings_still_go_to_standard_error() {
+    let run = Run::new(host("hosts/keep_calls.c")).sim().shim().arg("1").arg("50").env("ACLSHIM_DIR", "/proc/none");
+    let output = run.env("ACLSHIM_CALLS", "off").env("ACLSHIM_STDERR", "findings").run().ok();
+    assert!(output.stderr.contains("aclshim: ") && output.stderr.contains("DEST-MAX"), "{}", output.stderr);
+}
+
 // ---- Limits of the system ----
 
 #[test]

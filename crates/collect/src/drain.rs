@@ -50,6 +50,8 @@ pub struct Drain {
     chronicle: Chronicle,
     drain: &'static str,
     has_begun: bool,
+    /// Whether anything goes to standard error.
+    speaks: bool,
     /// Whether the trace tells the product, as far as it is known.
     is_introduced: bool,
     minute: u64,
@@ -115,6 +117,7 @@ impl Drain {
             is_introduced: false,
             drain,
             has_begun: false,
+            speaks: false,
             minute: monotonic_ns(),
             second: 0,
             told: Losses::default(),
@@ -125,6 +128,7 @@ impl Drain {
 
     /// What also goes to the standard error of the process that it runs in.
     pub fn speak(&mut self, stderr: Stderr) {
+        self.speaks = stderr != Stderr::Off;
         self.chronicle.speak(stderr);
     }
 
@@ -168,7 +172,7 @@ impl Drain {
             self.begin(header);
             // The log is all that will tell of them.
             if self.calls == Calls::Off
-                && !self.has_begun
+                && !(self.has_begun || self.speaks)
                 && let Some(trouble) = self.chronicle.trouble()
             {
                 return Err(trouble.first.clone());
