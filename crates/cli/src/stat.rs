@@ -332,8 +332,8 @@ impl Stat {
             text.push_str("\ncall sites that took the longest\n");
         }
         for of in &self.sites {
-            let (time, bytes) = (duration(of.ns), human(of.bytes));
-            let _ = writeln!(text, "{time:>10}  {} from {}: {} calls, {bytes}", of.function, of.site, of.calls);
+            let (time, calls, bytes) = (duration(of.ns), plural(of.calls, "call"), human(of.bytes));
+            let _ = writeln!(text, "{time:>10}  {} from {}: {calls}, {bytes}", of.function, of.site);
         }
         let _ = match (self.pageable, self.asynchronous) {
             (_, 0) => Ok(()),
@@ -371,6 +371,11 @@ pub fn human(bytes: u64) -> String {
         return format!("{bytes} B");
     };
     format!("{:.1} {}", bytes as f64 / f64::from(power * 10).exp2(), units[power as usize - 1])
+}
+
+/// A number of things.
+pub fn plural(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

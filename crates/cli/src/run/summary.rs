@@ -1,7 +1,7 @@
 //! What a run is said to have been, in a few lines.
 
 use super::rings::{self, Place};
-use crate::stat::human;
+use crate::stat::{human, plural};
 use aclshim_collect::life::{Life, life};
 use aclshim_collect::names::{self, Who};
 use aclshim_collect::seen::Watch;
@@ -279,10 +279,6 @@ impl Summary {
         let lost: Vec<String> = losses.map(|(count, what, how)| format!("{} {how}", plural(count, what))).collect();
         if lost.is_empty() { "nothing was lost".into() } else { format!("losses: {}", lost.join(", ")) }
     }
-}
-
-fn plural(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The text of a plain file: anything else, such as a pipe, could keep us for ever.

@@ -4,6 +4,7 @@ use super::golden;
 use super::junit::{Case, Outcome, Suite};
 use super::results::Results;
 use crate::run::{End, Ran, WHY_NONE};
+use crate::stat::plural;
 use crate::time::moment;
 use aclshim_collect::survey::Process;
 use aclshim_facts::rule::Severity;
@@ -60,10 +61,6 @@ pub fn counted<'a>(
     counted.filter(|counted| counted.count > 0).collect()
 }
 
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 impl Verdict<'_> {
     /// Why the test failed; nothing if it passed.
     pub fn reasons(&self) -> Vec<String> {
@@ -78,17 +75,17 @@ impl Verdict<'_> {
         }
         match self.results.failed().count() {
             0 => {}
-            failed => reasons.push(format!("{} failed", plural(failed, "scope"))),
+            failed => reasons.push(format!("{} failed", plural(failed as u64, "scope"))),
         }
         if !self.open.is_empty() {
-            reasons.push(format!("{} never ended", plural(self.open.len(), "scope")));
+            reasons.push(format!("{} never ended", plural(self.open.len() as u64, "scope")));
         }
         if !self.results.troubles.is_empty() {
             reasons.push("the results cannot be read".into());
         }
         let findings: u64 = self.findings.iter().map(|finding| finding.count).sum();
         if findings > 0 {
-            reasons.push(plural(findings as usize, "finding"));
+            reasons.push(plural(findings, "finding"));
         }
         if matches!(self.golden, Some((_, golden::Outcome::Differs(_)))) {
             reasons.push("the golden run differs".into());
@@ -107,9 +104,9 @@ impl Verdict<'_> {
         let failed = self.results.failed().count();
         if !self.results.scopes.is_empty() {
             let passed = self.results.scopes.len() - failed;
-            let scopes = plural(self.results.scopes.len(), "scope");
+            let scopes = plural(self.results.scopes.len() as u64, "scope");
             let expectations = self.results.scopes.iter().map(|scope| scope.expectations).sum::<u64>();
-            let expectations = plural(expectations as usize, "expectation");
+            let expectations = plural(expectations, "expectation");
             say(format!("{scopes} with {expectations}: {passed} passed, {failed} failed"));
         }
         for scope in self.results.failed() {
