@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use support::{Build, Output, Run, aclshim, has, root, runnable, scratch, target};
+use support::{Build, Output, Run, Stat, aclshim, has, root, runnable, scratch, target};
 
 /// `report/host.c` under any name.
 fn host() -> PathBuf {
@@ -146,6 +146,15 @@ fn the_same_trace_gives_the_same_bytes() {
     let ring = of_another_boot(&output, 2_500_000_000);
     let [one, other] = [0, 1].map(|_| fs::read(report(&ring, &output.scratch)).unwrap());
     assert!(one == other);
+    // And the same times as elsewhere, to the nanosecond.
+    let stat = Stat::of(&ring, &output.scratch).0;
+    for function in data(&report(&ring, &output.scratch))["functions"].as_array().unwrap() {
+        let same = &stat["functions"][function["name"].as_str().unwrap()];
+        assert_eq!(
+            ["p50_ns", "p99_ns", "max_ns"].map(|key| &function[key]),
+            ["p50_ns", "p99_ns", "max_ns"].map(|key| &same[key])
+        );
+    }
     let text = String::from_utf8(one).unwrap();
     for outside in ["http:", "https:", "src=\"", "@import", "url("] {
         let found =

@@ -1,12 +1,18 @@
 /* record_hammer THREADS CALLS [SPIN | relay]: threads call at full speed, so many calls each (0: for ever), and none ends
  * before all have begun. With SPIN the process kills itself when another thread has counted so far, and at once after the
  * threads' first calls if it is 0. `relay`: one thread after the other. Without SPIN
- * the main thread has called before, once, so that nobody has to wait for the ring file. */
+ * the main thread has called before, once, so that nobody has to wait for the ring file. SIGUSR1 ends it in order. */
 #include "record_host.h"
 #include <pthread.h>
 
-static uint64_t wanted;
+static volatile uint64_t wanted;
 static pthread_barrier_t all;
+
+static void enough(int signal)
+{
+    (void)signal;
+    wanted = 1;
+}
 
 static void *hammer(void *lane)
 {
@@ -25,6 +31,7 @@ int main(int argc, char **argv)
         return 2;
     uint64_t threads = (uint64_t)atoll(argv[1]);
     wanted = (uint64_t)atoll(argv[2]);
+    signal(SIGUSR1, enough);
     int relay = argc > 3 && !strcmp(argv[3], "relay");
     pthread_barrier_init(&all, NULL, relay ? 1 : (unsigned)threads);
     if (threads == 1 && argc == 3) { /* the main thread itself */

@@ -169,7 +169,7 @@ impl Outside {
     pub fn end(&mut self, mut done: impl FnMut(&mut Drained)) {
         let now = monotonic_ns();
         self.drains.retain(|_, one| {
-            one.has_ended |= has_ended(&one.file, one.drain.origin());
+            one.has_ended = one.has_ended || has_ended(&one.file, one.drain.origin());
             if now < one.rests_until {
                 return true;
             }
