@@ -12,7 +12,7 @@ pub enum Standing {
     Unready,
     /// We see and record.
     Active,
-    /// We forward only, because the settings say so. From here on nobody records.
+    /// We forward only: the settings say so, or the program has more privileges than its caller. From here on nobody records.
     Off,
     /// We forward only: another copy of the shim stands in front of us.
     Passive,

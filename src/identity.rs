@@ -2,6 +2,7 @@
 //!
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
+use crate::boot::{Standing, glance};
 use crate::edge;
 use crate::process::{self, Process};
 use crate::settings::settings;
@@ -162,9 +163,11 @@ pub fn accepted(call: &Call, caller: usize) {
         // SAFETY: the vendor has accepted the call, and so has read the sizes, up to the first that is not 0.
         Amount::Sum { sizes, items } => (0..items).any(|at| unsafe { sizes.add(at).read_unaligned() } > 0),
     };
-    // Inside a function of the library's own that may have its lock nothing can be asked. Nor before it is pinned: it may be
+    // Where calls are only forwarded nothing is asked. Inside a function of the library's own that may have its lock nothing
+    // can be asked. Nor before it is pinned: it may be
     // just coming, and what it does to answer may need the loader's lock, whose holder may be waiting for this thread.
-    if !moves || vendor::calls_from(caller) || vendor::library().is_none() {
+    let may_ask = glance() == Standing::Active && !vendor::calls_from(caller) && vendor::library().is_some();
+    if !moves || !may_ask {
         return;
     }
     // Where none may ask, because each might be in a handler, fewer and fewer look: a look takes system calls.

@@ -1,6 +1,7 @@
 //! The settings in force in this process: read once, at boot, from the environment, and from the file that it names.
 //!
-//! `secure_getenv` only: in a program with raised privileges nobody's environment steers us.
+//! A program with more privileges than its caller ([`is_secure`]) takes no setting from anywhere: its caller chooses the
+//! environment and the working directory.
 
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{
@@ -232,6 +233,11 @@ pub unsafe fn read() {
             None => refused(setting),
         }
     }
+    // The default directories would be a way for the caller to have files made in this program's name.
+    if is_secure() {
+        settings.mode = MODE_OFF;
+        return;
+    }
     let Value::Text(pattern) = FILE.value else { return };
     settings.file.push(variable(&FILE).unwrap_or(pattern.as_bytes()));
     let ranks = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK_ID"];
@@ -273,6 +279,13 @@ fn push_absolute(to: &mut Text<PATH>, path: &[u8]) {
         to.push(&here).push(b"/");
     }
     to.push(path);
+}
+
+/// Whether this program has more privileges than its caller (AT_SECURE): it is set-user-id or set-group-id, or its file has
+/// capabilities. Then calls are forwarded, and nothing else is done.
+pub fn is_secure() -> bool {
+    // SAFETY: reads a value that the kernel has handed to the process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 unsafe extern "C" {

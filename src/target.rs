@@ -8,7 +8,7 @@ use crate::elf::Object;
 use crate::entry::{ENTRIES, GATES};
 use crate::log::{self, Event, Once};
 use crate::names::{COUNT, NAMES};
-use crate::settings::{environment, settings};
+use crate::settings::{environment, is_secure, settings};
 use crate::{check, edge, libdl, objects, thread, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
@@ -265,8 +265,12 @@ pub fn in_scope(function: usize) -> Option<usize> {
 const VENDOR: [&CStr; 2] = [c"libascendcl.so", c"libacl_rt.so"];
 
 /// The vendor's library if it is loaded, in whatever scope: what a plugin opened with RTLD_LOCAL
-/// brought in is invisible to RTLD_NEXT.
+/// brought in is invisible to RTLD_NEXT. Not in a program with more privileges than its caller: to compare files, the loader
+/// opens those of that name wherever it would search for one.
 pub fn in_vendor(function: usize) -> Option<usize> {
+    if is_secure() {
+        return None;
+    }
     VENDOR.iter().find_map(|name| in_library(name, libc::RTLD_NOW | libc::RTLD_NOLOAD, function))
 }
 
@@ -287,9 +291,13 @@ fn in_any_object(function: usize) -> Option<usize> {
     found
 }
 
-/// Loads the vendor's library from where it is installed, or from wherever the loader finds it.
+/// Loads the vendor's library from where it is installed, or from wherever the loader finds it. Not in a program with more
+/// privileges than its caller: it calls what the loader has brought with it, or nothing.
 #[inline(never)] // its buffer is not to lie on the stack of everybody who resolves
 fn load(function: usize) -> Option<usize> {
+    if is_secure() {
+        return None;
+    }
     let flags = libc::RTLD_NOW | libc::RTLD_NODELETE;
     let installed = environment("ASCEND_HOME_PATH").and_then(|home| {
         VENDOR.iter().find_map(|name| {
