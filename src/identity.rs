@@ -237,11 +237,11 @@ fn about_product(header: &mut Header) {
     }
 }
 
-/// The beginning of a small file.
-fn contents<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
+/// The beginning of a small file; of a pipe without a writer nothing.
+pub fn contents<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     // SAFETY: a C string and a buffer of ours; the descriptor is closed before we leave.
     unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY);
         if fd < 0 {
             return &[];
         }

@@ -6,7 +6,9 @@
 
 use crate::boot::is_own;
 use crate::elf::Object;
-use crate::objects;
+use crate::settings::environment;
+use crate::{identity, objects};
+use aclshim_trace::text::Text;
 use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -99,6 +101,51 @@ const PACKAGE_VERSION: usize = 512;
 /// The text that `aclsysGetVersionStr` writes.
 const VERSION_TEXT: usize = 128;
 
+/// The file under `ASCEND_HOME_PATH` that the library reads its release from, and what stands before the release.
+const RELEASE_FILE: &[u8] = b"/share/info/runtime/version.info";
+const RELEASE_KEY: &[u8] = b"Version=";
+
+/// Reads the release from the file of an installation; out of line, because there may be little room on the stack.
+#[inline(never)]
+fn read_release(home: &[u8], told: &mut impl FnMut(Answer<'_>)) {
+    let mut path = Text::<1024>::new();
+    path.push(home).push(RELEASE_FILE);
+    if path.is_full() {
+        return;
+    }
+    let mut buffer = [0u8; 1024];
+    let text = identity::contents(path.as_c_str(), &mut buffer);
+    let begin = text.windows(RELEASE_KEY.len()).position(|window| window == RELEASE_KEY);
+    let rest = begin.and_then(|at| text.get(at + RELEASE_KEY.len()..)).unwrap_or_default();
+    let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let mut release = Text::<VERSION_TEXT>::new();
+    if !line.is_empty() && release.set(line) {
+        told(Answer::Version(release.as_c_str()));
+    }
+}
+
+/// Asks for the release, by the newer question or by the older one.
+///
+/// # Safety
+/// `version` and `package` are 0, or the vendor's `aclsysGetVersionStr` and `aclsysGetCANNVersion`.
+unsafe fn ask_release(version: usize, package: usize, told: &mut impl FnMut(Answer<'_>)) {
+    if version != 0 {
+        // SAFETY: the caller's promise.
+        let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = unsafe { core::mem::transmute(version) };
+        let mut text = [0u8; VERSION_TEXT + 1];
+        if ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
+            && let Ok(text) = CStr::from_bytes_until_nul(&text)
+        {
+            return told(Answer::Version(text));
+        }
+    }
+    // Where the newer question is not there, or fails.
+    if package != 0 {
+        // SAFETY: the caller's promise.
+        unsafe { ask_package(package, told) };
+    }
+}
+
 /// What older releases have instead; out of line, because there may be little room on the stack.
 ///
 /// # Safety
@@ -118,6 +165,20 @@ unsafe fn ask_package(ask: usize, told: &mut impl FnMut(Answer<'_>)) {
 
 /// Asks the real library who it is; `false` if there is nobody to ask. Not before it has copied something: it may not be
 /// ready to answer.
+///
+/// A question must not show in the program's output, and the library's log is part of that with
+/// `ASCEND_LOG_PRINT_TO_STDOUT=1` (before 9.2: `ASCEND_SLOG_PRINT_TO_STDOUT`). By default the log holds errors only. By its
+/// source, these questions log an error:
+///
+/// | question | when |
+/// |---|---|
+/// | `aclrtGetSocName` | if the driver cannot tell the product, which the runtime has asked it before the first copy |
+/// | `aclrtGetRunMode` | if the driver's `ioctl` fails, as a copy would |
+/// | `aclsysGetVersionStr` | with `ASCEND_HOME_PATH`, if the file of the release is missing, or holds none: then it is not asked |
+/// | `aclsysGetCANNVersion` | with `ASCEND_HOME_PATH`, if that file holds none: then it is not asked |
+///
+/// Neither question about the release is asked where `ASCEND_HOME_PATH` is set: the file says the same. Where it is not
+/// set, both fail with a warning.
 pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
     let known = ASKED.each_ref().map(|place| place.load(Ordering::Relaxed));
     let asked = if known == [0; QUESTIONS.len()] { questions_behind_us() } else { known };
@@ -125,20 +186,9 @@ pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
     // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
     // 128 bytes long, and the structure of the last one 512.
     unsafe {
-        let mut is_told = false;
-        if version != 0 {
-            let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = core::mem::transmute(version);
-            let mut text = [0u8; VERSION_TEXT + 1];
-            if ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
-                && let Ok(text) = CStr::from_bytes_until_nul(&text)
-            {
-                told(Answer::Version(text));
-                is_told = true;
-            }
-        }
-        // Where the newer question is not there, or fails.
-        if !is_told && package != 0 {
-            ask_package(package, &mut told);
+        match environment("ASCEND_HOME_PATH") {
+            Some(home) => read_release(home, &mut told),
+            None => ask_release(version, package, &mut told),
         }
         if mode != 0 {
             let ask: extern "C" fn(*mut i32) -> i32 = core::mem::transmute(mode);

@@ -9,7 +9,9 @@ mod ways;
 
 use checking::{about, cases, counted, findings, ids, one, rules, same, text, words};
 use serde_json::json;
-use support::{Build, Output, Run, host};
+use std::fs;
+use std::path::PathBuf;
+use support::{Build, Output, Run, host, scratch};
 
 #[test]
 fn a_run_is_judged_for_other_products_too() {
@@ -121,6 +123,63 @@ fn where_the_newer_question_about_the_release_is_missing_or_fails_the_older_one_
         let found = findings(&output);
         let errors: Vec<_> = found.iter().filter(|finding| finding["severity"] == "error").cloned().collect();
         assert_eq!(ids(&errors), ["ZERO-SIZE"], "{how:?}: {found:?}");
+    }
+}
+
+/// An installation with this file of its release, or without one.
+fn installation(release: Option<&str>) -> PathBuf {
+    let home = scratch("home");
+    let folder = home.join("share/info/runtime");
+    fs::create_dir_all(&folder).unwrap();
+    if let Some(text) = release {
+        fs::write(folder.join("version.info"), text).unwrap();
+    }
+    home
+}
+
+#[test]
+fn no_question_of_ours_shows_in_what_the_library_logs_to_the_programs_output() {
+    let long = format!("Version={}\n", "9".repeat(200));
+    for release in
+        [None, Some(""), Some("Versions are elsewhere\n"), Some("Version=\n"), Some(&long), Some("Version=9.2.0\n")]
+    {
+        let home = installation(release);
+        for variable in ["ASCEND_LOG_PRINT_TO_STDOUT", "ASCEND_SLOG_PRINT_TO_STDOUT"] {
+            let run = |run: Run| words(run, "good 3").env("ASCEND_HOME_PATH", &home).env(variable, "1");
+            same(one(), run).ok();
+        }
+    }
+    // The simulated library does log there what the real one would.
+    let program = host("hosts/check_home.c");
+    let run =
+        Run::new(&program).sim().env("ASCEND_HOME_PATH", installation(None)).env("ASCEND_SLOG_PRINT_TO_STDOUT", "1");
+    let said = run.run().ok().stdout;
+    assert!(said.starts_with("[ERROR] ") && said.ends_with("version 100003\n"), "{said}");
+}
+
+#[test]
+fn the_release_of_an_installation_is_read_from_its_file() {
+    let vendor = Build::new("hosts/check_vendor.c").arg("-DRELEASE=\"9.2.0\"").library("ascendcl");
+    let program = host("hosts/check_release.c");
+    for (release, rules) in [
+        (Some("Version=8.5.0\n"), &["ZERO-SIZE"][..]),
+        (Some("# 1\nruntime_Version= 8.5.0 \r\nVersion=9.2.0"), &["ZERO-SIZE"]),
+        (Some("Version=9.2.0\n"), &[]),
+        (None, &[]),
+    ] {
+        let run = Run::new(&program).library_path(vendor.parent().unwrap()).shim();
+        let output = run.env("ASCEND_HOME_PATH", installation(release)).run().ok();
+        let found = findings(&output);
+        let errors: Vec<_> = found.iter().filter(|finding| finding["severity"] == "error").cloned().collect();
+        assert_eq!(ids(&errors), rules, "{release:?}: {found:?}");
+    }
+    // And the library is not asked for it.
+    let program = host("hosts/check_asked.c");
+    let vendor = Build::new("hosts/check_vendor.c").library("ascendcl");
+    for release in [None, Some("Version=9.2.0\n")] {
+        let run = Run::new(&program).library_path(vendor.parent().unwrap()).shim();
+        let said = run.env("ASCEND_HOME_PATH", installation(release)).run().ok().stdout;
+        assert!(said.ends_with("copies of threads: 1 1 0\n"), "{said}");
     }
 }
 

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #define UNUSED __attribute__((unused))
+#ifndef RELEASE
+#define RELEASE "8.5.0"
+#endif
 
 static int asked[3];
 int checkVendorAsked(int what)
@@ -37,7 +40,7 @@ aclError aclsysGetVersionStr(char *package UNUSED, char *version)
     strcpy(version, "1.2.3");
     return 100000;
 #else
-    strcpy(version, "8.5.0");
+    strcpy(version, RELEASE);
     return 0;
 #endif
 }
@@ -49,7 +52,7 @@ aclError aclsysGetCANNVersion(aclCANNPackageName package, aclCANNPackageVersion 
     if (package != 0)
         return 100000;
     memset(version, 0, sizeof *version);
-    strcpy(version->version, "8.5.0");
+    strcpy(version->version, RELEASE);
     return 0;
 }
 #endif

@@ -1,9 +1,14 @@
 //! Who the library says it is.
 
 use crate::argument::{exports, put, required};
-use crate::error::{INVALID_PARAM, check};
+use crate::error::{INVALID_FILE, INVALID_PARAM, check};
 use crate::settings::settings;
 use std::ffi::{CStr, c_char};
+use std::fs::{File, read_to_string};
+use std::io::Write;
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
+use std::path::PathBuf;
 
 const TEXT: usize = 128;
 const PART: usize = 64;
@@ -55,8 +60,38 @@ exports! {
         // SAFETY: the caller's promise: a C string.
         let package = unsafe { CStr::from_ptr(pkgName) };
         check(!package.is_empty(), INVALID_PARAM, || "pkgName must not be empty".into())?;
+        check(is_installed(package), INVALID_FILE, || "there is no version of the package".into())?;
         put(versionStr.cast::<[u8; TEXT]>(), "versionStr", text_of(settings().cann.text()))
     };
+}
+
+/// Whether the installation has a version of a package. Without an installation all packages are of the simulated release;
+/// in one, a version that is missing is an error of the log.
+fn is_installed(package: &CStr) -> bool {
+    let Some(home) = std::env::var_os("ASCEND_HOME_PATH").map(PathBuf::from) else { return true };
+    if !home.exists() {
+        return false;
+    }
+    let file = home.join("share/info").join(package.to_string_lossy().as_ref()).join("version.info");
+    let is_there = read_to_string(&file).is_ok_and(|text| {
+        let release = text.lines().find_map(|line| line.split_once("Version="));
+        release.is_some_and(|(_, release)| !release.trim().is_empty())
+    });
+    if !is_there {
+        log_error(&format!("{}: no version of this package was found", file.display()));
+    }
+    is_there
+}
+
+/// Writes a line of the log to standard output, where the program's environment asks for that.
+fn log_error(message: &str) {
+    let names = ["ASCEND_LOG_PRINT_TO_STDOUT", "ASCEND_SLOG_PRINT_TO_STDOUT"];
+    if names.into_iter().find_map(std::env::var_os).is_some_and(|value| value == "1") {
+        // By the descriptor, as the vendor does it: in front of what the program still has in its buffer.
+        // SAFETY: the descriptor is not closed by this.
+        let mut stdout = ManuallyDrop::new(unsafe { File::from_raw_fd(1) });
+        let _ = stdout.write_all(format!("[ERROR] ASCENDCL({}): {message}\n", std::process::id()).as_bytes());
+    }
 }
 
 /// The text in a C array, with its NUL.
