@@ -104,6 +104,16 @@ fn a_pinned_copy_is_asynchronous_and_in_order_and_a_pageable_one_is_complete_on_
 }
 
 #[test]
+fn a_stream_of_another_context_is_waited_for_and_takes_pageable_copies_only() {
+    let program = host("sim/foreign.c");
+    for product in ["Ascend910B1", "Ascend910_9391", "Ascend950"] {
+        passes(&program, &[("ASCENDCL_SIM_SOC", product)]);
+    }
+    passes(&program, &[("ASCENDCL_SIM_LATENCY_US", "2000")]);
+    passes(&program, &[("ASCENDCL_SIM_USER_MALLOC_ATTR", "off")]);
+}
+
+#[test]
 fn the_same_holds_on_a_slow_device() {
     conforms("sim/stream.c", &[("ASCENDCL_SIM_BANDWIDTH", "8M")]);
     conforms("sim/stream.c", &[("ASCENDCL_SIM_BANDWIDTH", "8M"), ("ASCENDCL_SIM_LATENCY_US", "200")]);

@@ -89,7 +89,8 @@ exports! {
     fn aclrtDestroyStream(stream: *mut c_void) => destroy(stream, End::Drained);
     /// Ends a stream now; tasks that wait are dropped.
     fn aclrtDestroyStreamForce(stream: *mut c_void) => destroy(stream, End::Aborted);
-    /// Waits until a stream is idle; the first failure of its tasks since the last wait is the answer.
+    /// Waits until a stream is idle, also one of another context; the first failure of its tasks since the last wait is
+    /// the answer.
     fn aclrtSynchronizeStream(stream: *mut c_void) => synchronize(named(stream)?, None);
     /// As `aclrtSynchronizeStream`, for at most `timeout` milliseconds; -1 is for ever.
     fn aclrtSynchronizeStreamWithTimeout(stream: *mut c_void, timeout: i32) => {
@@ -99,8 +100,7 @@ exports! {
     /// Whether a stream is idle: 0 complete, 1 not ready.
     fn aclrtStreamQuery(stream: *mut c_void, status: *mut i32) => {
         required(status, "status")?;
-        let stream = in_current_context(named(stream)?)?;
-        refuse_captured(stream)?;
+        let stream = in_any_context(refuse_captured(named(stream)?)?)?;
         let idle = world::lock().queues.get(&stream.head.id).is_none_or(Queue::is_idle);
         put(status, "status", i32::from(!idle))
     };
@@ -110,10 +110,11 @@ exports! {
         abort(in_current_context(named(stream)?)?);
         Ok(())
     };
-    /// A stream's number.
+    /// A stream's number. Only the default stream needs a context.
     fn aclrtStreamGetId(stream: *mut c_void, streamId: *mut i32) => {
         required(streamId, "streamId")?;
-        put(streamId, "streamId", in_current_context(named(stream)?)?.head.id as i32)
+        let stream = named(stream)?.map_or_else(|| in_any_context(None), Ok)?;
+        put(streamId, "streamId", stream.head.id as i32)
     };
     /// Calls `fn` on the stream's worker when its turn comes.
     fn aclrtLaunchHostFunc(
@@ -170,10 +171,18 @@ pub fn named(stream: *mut c_void) -> Outcome<Option<&'static Stream>> {
     object(stream, MAGIC, "stream").map(Some)
 }
 
+/// The stream, of any context, or the default one for `None`; 107002 without a context.
+///
+/// The vendor lets a thread wait for a stream of another context, and ask about it.
+fn in_any_context(stream: Option<&'static Stream>) -> Outcome<&'static Stream> {
+    let context = context::current()?;
+    Ok(stream.unwrap_or_else(|| context.default_stream()))
+}
+
 /// The stream, or the default one for `None`; 107002 without a context, 107003 if the stream is another context's.
 pub fn in_current_context(stream: Option<&'static Stream>) -> Outcome<&'static Stream> {
     let context = context::current()?;
-    let stream = stream.unwrap_or_else(|| context.default_stream());
+    let stream = in_any_context(stream)?;
     check(stream.context.head.id == context.head.id, RT_STREAM_CONTEXT, || {
         "stream belongs to another context than the thread's".into()
     })?;
@@ -252,19 +261,20 @@ fn work(stream: &'static Stream) {
     }
 }
 
-fn refuse_captured(stream: &'static Stream) -> Outcome {
-    check(!stream.is_captured(), RT_STREAM_CAPTURED, || "stream is being captured".into())
+/// 107027 if the stream is being captured, whether or not the thread has a context. The default stream never is.
+fn refuse_captured(stream: Option<&'static Stream>) -> Outcome<Option<&'static Stream>> {
+    check(!stream.is_some_and(Stream::is_captured), RT_STREAM_CAPTURED, || "stream is being captured".into())?;
+    Ok(stream)
 }
 
 /// As `synchronize`, but a captured stream, which has nothing under way, is not refused.
 pub fn synchronize_any(stream: Option<&'static Stream>) -> Outcome {
-    drain(in_current_context(stream)?, None)
+    drain(in_any_context(stream)?, None)
 }
 
-/// Waits until what the stream was given so far is over. A failure of its tasks is given once.
+/// Waits until what the stream, of any context, was given so far is over. A failure of its tasks is given once.
 pub fn synchronize(stream: Option<&'static Stream>, limit: Option<Duration>) -> Outcome {
-    let stream = in_current_context(stream)?;
-    refuse_captured(stream)?;
+    let stream = in_any_context(refuse_captured(stream)?)?;
     drain(stream, limit.map(|limit| Instant::now() + limit))
 }
 
@@ -317,8 +327,7 @@ enum End {
 
 fn destroy(stream: *mut c_void, end: End) -> Outcome {
     required(stream, "stream")?;
-    let stream = in_current_context(named(stream)?)?;
-    refuse_captured(stream)?;
+    let stream = in_current_context(refuse_captured(named(stream)?)?)?;
     check(!std::ptr::eq(stream, stream.context.default_stream()), RT_PARAM_INVALID, || {
         "the default stream cannot be destroyed".into()
     })?;

@@ -1,9 +1,10 @@
 //! Rules of the thread's context and of streams.
 
+use super::batch::{THREE, THREE_ASYNC};
 use super::direction::HOST_TO_BUF_TO_DEVICE;
 use super::role::Role;
 use crate::call::Form;
-use crate::case::{Case, DEVICE, PINNED, STREAM, Scene, cases};
+use crate::case::{Case, DEVICE, PAGEABLE, PINNED, STREAM, Scene, cases};
 use crate::code::{
     ACL_ERROR_RT_CONTEXT_NULL, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_INVALID_HANDLE,
     ACL_ERROR_RT_PARAM_INVALID, ACL_ERROR_RT_STREAM_CONTEXT,
@@ -139,31 +140,76 @@ pub static STREAM_FOREIGN: Rule = Rule {
     scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[],
-    codes: &[(ACL_ERROR_RT_STREAM_CONTEXT, "always; failIndex of a batch is SIZE_MAX")],
-    statement: "the stream must belong to the thread's context",
-    sources: &[Runtime("api_impl.cc:2883"), Doc("FAQ: aclrtMemcpyAsync on a stream of another device fails")],
+    codes: &[(ACL_ERROR_RT_STREAM_CONTEXT, "what is queued; failIndex of a batch is SIZE_MAX")],
+    statement: "work that is queued on a stream must come from a thread of the stream's context; a copy of pageable memory \
+                is not queued",
+    sources: &[
+        Runtime("api_impl.cc:2883"),
+        Runtime(
+            "api_error.cc:2256-2264, api_impl.cc:1715-1727: a copy of pageable memory waits for the stream, of any context, and copies at once",
+        ),
+        Runtime("api_impl.cc:8917: so does each pageable item of a batch; Ascend 950 refuses the batch as a whole"),
+        Doc("FAQ: aclrtMemcpyAsync on a stream of another device fails"),
+    ],
     fix: "make the stream's context the thread's with aclrtSetCurrentContext, or use a stream of this one",
     check: stream_foreign,
     cases: cases![
-        Case::bad(aclrtMemcpyAsync, "a stream of another thread", &[DEVICE, 64, PINNED, 64, 1, STREAM])
-            .within(Scene { stream: Stream::Foreign { is_captured: false }, ..Scene::PLAIN }),
+        Case::bad(aclrtMemcpyAsync, "a stream of another thread", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(FOREIGN),
+        Case::bad(aclrtMemcpyAsync, "pageable memory called device to device", &[DEVICE, 64, PAGEABLE, 64, 3, STREAM])
+            .within(FOREIGN),
+        Case::bad(aclrtMemcpyAsync, "pageable memory", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM])
+            .within(Scene { tells_pageable: Some(false), ..FOREIGN }),
+        Case::bad(aclrtMemcpyBatchAsync, "a pinned item behind pageable ones", THREE_ASYNC)
+            .within(Scene { srcs: &[PAGEABLE, PAGEABLE + 64, PINNED], ..FOREIGN_BATCH }),
+        Case::bad(aclrtMemcpyBatchAsync, "pageable items", THREE_ASYNC)
+            .within(Scene { soc: Some("Ascend950"), ..FOREIGN_BATCH }),
         Case::good(aclrtMemcpyAsync, "its own", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
+        Case::good(aclrtMemcpyAsync, "pageable memory is copied at once", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM])
+            .within(FOREIGN),
+        Case::good(aclrtMemcpy2dAsync, "pageable rows are too", &[DEVICE, 64, PAGEABLE, 64, 64, 2, 1, STREAM])
+            .within(FOREIGN),
+        Case::good(aclrtMemcpyBatchAsync, "pageable items are too", THREE_ASYNC).within(FOREIGN_BATCH),
         Case::good(aclrtMemsetD32Async, "pinned memory is set at once, on no stream", &[PINNED, 64, 0, 16, STREAM])
-            .within(Scene { stream: Stream::Foreign { is_captured: false }, ..Scene::PLAIN }),
+            .within(FOREIGN),
     ],
     implies: &[],
 };
 
-/// Asks whether the stream is the thread's.
-pub fn stream_foreign(s: &Subject) -> Verdict {
-    if let (Form::FillWords { .. }, Some(dst)) = (s.call.form, s.dst()) {
-        // Only device memory is set on the stream.
-        match dst.region.place {
-            Place::Device(_) => {}
-            Place::Unknown => return Verdict::Unknown,
-            _ => return Verdict::Holds,
-        }
+const FOREIGN: Scene = Scene { stream: Stream::Foreign { is_captured: false }, ..Scene::PLAIN };
+const FOREIGN_BATCH: Scene =
+    Scene { srcs: &[PAGEABLE, PAGEABLE + 64, PAGEABLE + 128], stream: Stream::Foreign { is_captured: false }, ..THREE };
+
+fn stream_foreign(s: &Subject) -> Verdict {
+    if let Form::Batch(_) = s.call.form {
+        return super::walk::first_of(s, &STREAM_FOREIGN);
     }
+    match is_queued(s) {
+        Some(true) => queued_on_foreign(s),
+        Some(false) => Verdict::Holds,
+        None => match s.world.stream {
+            Stream::Foreign { .. } | Stream::Unknown => Verdict::Unknown,
+            _ => Verdict::Holds,
+        },
+    }
+}
+
+/// Whether the call hands work to its stream, rather than do it at once.
+fn is_queued(s: &Subject) -> Option<bool> {
+    match s.call.form {
+        Form::FillWords { .. } => match s.dst()?.region.place {
+            Place::Device(_) => Some(true),
+            Place::Unknown => None,
+            _ => Some(false),
+        },
+        Form::Linear { .. } | Form::Pitched { .. } | Form::FromSymbol { .. } | Form::ToSymbol { .. } => {
+            s.is_pageable().map(|is_pageable| !is_pageable)
+        }
+        _ => Some(true),
+    }
+}
+
+/// Whether the stream that work is queued on is another context's.
+pub fn queued_on_foreign(s: &Subject) -> Verdict {
     match s.world.stream {
         Stream::Foreign { .. } => {
             Verdict::Broken(s.failing(usize::MAX, s.refusal(Role::Stream, ACL_ERROR_RT_STREAM_CONTEXT)))

@@ -3,6 +3,7 @@
 use super::*;
 use crate::functions::Function;
 use crate::product::{PRODUCTS, Product};
+use crate::world::Untracked;
 use std::collections::BTreeSet;
 
 #[test]
@@ -231,5 +232,19 @@ fn a_scope_names_products_that_there_are_and_holds_where_the_rule_is_broken() {
             let is_since = scope.since.is_none_or(|release| case.scene.cann.is_some_and(|cann| cann >= release));
             assert!(is_product && is_form && is_before && is_since, "{}: {}", rule.id, case.says);
         }
+    }
+}
+
+#[test]
+fn a_stream_of_another_context_is_no_finding_where_the_memory_is_not_known() {
+    let rule = Rule::by_id("STREAM-FOREIGN").expect("a rule");
+    for case in rule.cases.iter().filter(|case| case.breaks) {
+        let is_told_by_memory = case.scene.tells_pageable == Some(true) && case.scene.soc != Some("Ascend950");
+        case.look(|subject| {
+            let subject = Subject { world: World { memory: &Untracked, ..subject.world }, ..*subject };
+            let is_found = judge(&subject).set & 1 << rule.number != 0;
+            assert_eq!(is_found, !is_told_by_memory, "{}", case.says);
+            assert!(is_found || predict(&subject) == Prediction::Unknown, "{}", case.says);
+        });
     }
 }

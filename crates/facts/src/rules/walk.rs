@@ -9,7 +9,7 @@ use super::item::{
 use super::memory::{DEVICE_CLOSED, UNALLOCATED};
 use super::range::MEMORY_ROOM;
 use super::role::Role;
-use super::stream::{STREAM_FOREIGN, stream_foreign};
+use super::stream::{STREAM_FOREIGN, queued_on_foreign};
 use crate::abi::{aclError, aclrtMemLocation};
 use crate::code::{
     ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
@@ -48,9 +48,16 @@ pub fn items_unseen(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> 
     see(&BATCH_ZERO_SIZE, (BATCH_ZERO_SIZE.check)(s));
     see(&BATCH_NULL_ITEM, (BATCH_NULL_ITEM.check)(s));
     match s.call.stream {
-        Some(_) => see(&STREAM_FOREIGN, stream_foreign(s)),
+        Some(_) if is_whole(s) => see(&STREAM_FOREIGN, queued_on_foreign(s)),
+        // An item of pageable memory is not queued, and which ones are is not known.
+        Some(_) => true,
         None => see(&DEVICE_CLOSED, closed(s, 0)),
     };
+}
+
+/// Whether the product looks at the stream and at all items of an asynchronous batch before it copies the first.
+fn is_whole(s: &Subject) -> bool {
+    s.call.stream.is_some() && s.world.product.is_some_and(|product| product.checks_batch_whole)
 }
 
 /// Whether the driver refuses to look at an item.
@@ -125,9 +132,9 @@ type See<'a> = &'a mut dyn FnMut(&'static Rule, Verdict) -> bool;
 fn each(s: &Subject, see: See) -> Option<()> {
     let batch = s.batch()?;
     let is_on_stream = s.call.stream.is_some();
-    let is_whole = is_on_stream && s.world.product.is_some_and(|product| product.checks_batch_whole);
+    let is_whole = is_whole(s);
     if is_whole {
-        tell(see, &STREAM_FOREIGN, stream_foreign(s))?;
+        tell(see, &STREAM_FOREIGN, queued_on_foreign(s))?;
     }
     let mut attribute = 0;
     let mut has_pageable = false;
@@ -144,9 +151,10 @@ fn each(s: &Subject, see: See) -> Option<()> {
         let Some(item) = look(s, index, attribute, see)? else { continue };
         has_pageable |= item.is_pageable();
         if is_on_stream && !is_whole {
-            tell(see, &STREAM_FOREIGN, stream_foreign(s))?;
             if item.is_pageable() {
                 tell(see, &CAPTURE_BLOCKS, capture(s, index))?;
+            } else {
+                tell(see, &STREAM_FOREIGN, queued_on_foreign(s))?;
             }
             let driver = if item.is_pageable() { Driver::Looks } else { Driver::Unknown };
             room(s, item, driver, see)?;
