@@ -262,6 +262,36 @@ fn a_program_whose_libraries_are_missing_does_not_start() {
     told.says("libraries", "problem", &["libascendcl.so", "LD_LIBRARY_PATH", "set_env.sh"]);
 }
 
+/// A library or program of some lines of C in a folder.
+fn compiled(file: &Path, source: &str, arguments: &[&str]) {
+    let code = file.with_extension("c");
+    fs::write(&code, source).unwrap();
+    let folder = format!("-L{}", file.parent().unwrap().display());
+    let made = Command::new("cc").arg("-o").args([file, &code]).arg(folder).args(arguments).status().unwrap();
+    assert!(made.success(), "{}", file.display());
+}
+
+#[test]
+fn a_missing_library_that_several_objects_need_is_named_once() {
+    let folder = scratch("missing");
+    let inner = folder.join("libinner.so");
+    compiled(&inner, "int inner(void) { return 1; }", &["-shared", "-fPIC"]);
+    let vendor = folder.join("libascendcl.so");
+    let calls = "int inner(void); int aclInit(void) { return inner(); }";
+    compiled(&vendor, calls, &["-shared", "-fPIC", "-Wl,--no-as-needed", "-linner"]);
+    let program = folder.join("program");
+    let main = "int inner(void); int aclInit(void); int main(void) { return inner() + aclInit(); }";
+    compiled(&program, main, &["-lascendcl", "-linner"]);
+    fs::remove_file(&inner).unwrap();
+    let run = Run::new(target("release/aclshim")).arg("doctor").arg("--json").library_path(&folder);
+    let told = told(run.arg("--").arg(&program));
+    told.is_not_well().says("libraries", "problem", &["does not find libinner.so: the program"]);
+    let naming = |line: &&Value| line["seen"].as_str().unwrap().contains("libinner.so");
+    let named = told.json["lines"].as_array().unwrap().iter().filter(naming).count();
+    assert_eq!((named, &told.json["problems"]), (1, &1.into()), "{:#}", told.json);
+    told.says("vendor", "warning", &["libascendcl.so", "needs a library that was not found"]);
+}
+
 #[test]
 fn a_program_that_looks_its_functions_up_is_seen_too() {
     let told = told(about(build(&["-DDOCTOR_LOOKUP"])));
@@ -328,6 +358,9 @@ fn what_goes_past_the_shim_is_named_with_its_reason() {
     own.is_not_well().sees("no").says("own", "problem", &["before any preload"]);
     let below = told(about(build(&["-DDOCTOR_BELOW", "-Wl,-z,dynamic-undefined-weak", "-lascendcl"])));
     below.is_well().says("below", "warning", &["rtMemcpyAsync", "msprof"]);
+    let implementation = told(about(build(&["-DDOCTOR_IMPL", "-Wl,-z,dynamic-undefined-weak", "-lascendcl"])));
+    implementation.is_well().says("below", "warning", &["aclrtMemcpyImpl", "are not seen", "call aclrtMemcpy instead"]);
+    assert_eq!(implementation.json["objects"][0]["below"], serde_json::json!(["aclrtMemcpyImpl"]));
     let namespace = told(about(build(&["-DDOCTOR_NAMESPACE"])));
     namespace.is_well().says("namespace", "warning", &["dlmopen", "dlopen"]);
     let symbolic = ways::build("bind_interposer.c", &["-Wl,-Bsymbolic"]).library("interposer");
@@ -335,7 +368,7 @@ fn what_goes_past_the_shim_is_named_with_its_reason() {
     symbolic.is_well().says("symbolic", "warning", &["-Bsymbolic"]).says("linked", "ok", &["bound to the shim"]);
     let nothing = told(about("true"));
     nothing.is_well().sees("unknown").says("nothing", "warning", &["nothing to see"]);
-    for told in [inside, own, below, namespace] {
+    for told in [inside, own, below, implementation, namespace] {
         told.has_not_run();
     }
 }
@@ -461,4 +494,32 @@ fn two_different_installations_are_told() {
     symlink(sim(), same.join("lib64")).unwrap();
     let told = told(doctor().env("ASCEND_HOME_PATH", &same));
     assert!(told.is_well().lines("vendor-two").is_empty(), "{:#}", told.json);
+}
+
+#[test]
+fn set_env_is_named_where_ascend_home_path_is_missing() {
+    let home = scratch("cann");
+    fs::create_dir(home.join("lib64")).unwrap();
+    let set_env = home.join("set_env.sh");
+    fs::write(&set_env, "").unwrap();
+    // Imports what only the vendor's own may import.
+    let vendor = "int aclrtMemcpyImpl(void) __attribute__((weak)); int aclInit(void) { return 0; }\n\
+                  int aclrtMemcpy(void) { return aclrtMemcpyImpl ? aclrtMemcpyImpl() : 0; }";
+    compiled(
+        &home.join("lib64/libascendcl.so"),
+        vendor,
+        &["-shared", "-fPIC", "-Wl,-soname,libascendcl.so", "-Wl,-z,dynamic-undefined-weak"],
+    );
+    let set_env = set_env.to_str().unwrap();
+    let run = || Run::new(target("release/aclshim")).arg("doctor").arg("--json").library_path(home.join("lib64"));
+    let unset = told(run());
+    unset.is_well().says("home", "warning", &["ASCEND_HOME_PATH is not set", set_env]);
+    unset.says("vendor-release", "warning", &["release is not known", set_env]);
+    let nowhere = told(run().env("ASCEND_HOME_PATH", "/does/not/exist"));
+    nowhere.is_well().says("home", "warning", &["ASCEND_HOME_PATH=/does/not/exist", set_env]);
+    let set = told(run().env("ASCEND_HOME_PATH", &home).arg("--").arg(linked()));
+    assert!(set.is_well().lines("home").is_empty(), "{:#}", set.json);
+    assert!(set.lines("below").is_empty(), "the vendor's own library is not accused: {:#}", set.json);
+    let simulated = told(doctor());
+    assert!(simulated.is_well().lines("home").is_empty(), "the simulated device needs none: {:#}", simulated.json);
 }

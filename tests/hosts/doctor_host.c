@@ -34,6 +34,10 @@ __attribute__((noinline)) aclError aclrtMemcpy(void *dst, size_t destMax, const 
 extern int rtMemcpyAsync(void) __attribute__((weak));
 #endif
 
+#ifdef DOCTOR_IMPL
+extern int aclrtMemcpyImpl(void) __attribute__((weak));
+#endif
+
 int main(void)
 {
     char from[64] = "doctor", to[64];
@@ -57,6 +61,10 @@ int main(void)
 #ifdef DOCTOR_BELOW
     if (rtMemcpyAsync)
         return rtMemcpyAsync();
+#endif
+#ifdef DOCTOR_IMPL
+    if (aclrtMemcpyImpl)
+        return aclrtMemcpyImpl();
 #endif
     return aclInit(NULL) || aclrtSetDevice(0) || aclrtMemcpy(to, 64, from, 64, ACL_MEMCPY_HOST_TO_HOST);
 #endif

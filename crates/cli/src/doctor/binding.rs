@@ -1,7 +1,7 @@
 //! Which functions each object of a program binds, by which way, and what goes past the shim.
 
 use super::ask::Answer;
-use super::image::Image;
+use super::image::{Image, implements, is_below};
 use super::program::Program;
 use super::report::{Report, Sight, list};
 use super::setup::is;
@@ -69,7 +69,7 @@ fn functions(names: &[&str]) -> String {
 }
 
 fn describe(report: &mut Report, object: &Image, is_vendor: bool) {
-    let below: Vec<_> = object.imports.iter().filter(|name| name.starts_with("rtMemcpy")).collect();
+    let below: Vec<_> = object.imports.iter().filter(|name| is_below(name)).collect();
     let has = |name: &str| object.imports.contains(name);
     let told = json!({
         "path": object.path.to_string_lossy(),
@@ -121,10 +121,19 @@ fn past(report: &mut Report, object: &Image, is_main: bool) {
         );
         report.warning("symbolic", seen, "link it without -Bsymbolic");
     }
-    let below: Vec<&str> = object.imports.iter().map(String::as_str).filter(|it| it.starts_with("rtMemcpy")).collect();
+    let below = object.imports.iter().map(String::as_str).filter(|import| is_below(import));
+    let (internal, below): (Vec<&str>, Vec<&str>) = below.partition(|import| implements(import).is_some());
     if !below.is_empty() {
         let seen = format!("{name} copies below this interface ({}): these copies are not seen", list(below, SHOWN));
         report.warning("below", seen, "nothing can be done; the vendor's profiler (msprof) shows them");
+    }
+    if !internal.is_empty() {
+        let public = list(internal.iter().filter_map(|import| implements(import)), SHOWN);
+        let seen = format!(
+            "{name} calls internal functions of the vendor's library ({}): these copies are not seen",
+            list(&internal, SHOWN)
+        );
+        report.warning("below", seen, format!("call {public} instead"));
     }
     if object.imports.contains("dlmopen") {
         let seen = format!("{name} uses dlmopen: objects in another namespace bind past the shim");

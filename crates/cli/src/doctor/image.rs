@@ -51,10 +51,20 @@ pub fn is_ours(name: &str) -> bool {
     FUNCTIONS.iter().any(|row| row.name == name)
 }
 
+/// The function of the table that an internal function of the vendor carries out: `aclrtMemcpy` for `aclrtMemcpyImpl`.
+pub fn implements(name: &str) -> Option<&str> {
+    name.strip_suffix("Impl").filter(|public| is_ours(public))
+}
+
+/// Whether a name is of the vendor's layers below the functions of the table.
+pub fn is_below(name: &str) -> bool {
+    name.starts_with("rtMemcpy") || implements(name).is_some()
+}
+
 /// What else is of interest among the names.
 fn matters(name: &str) -> bool {
     let known = ["dlopen", "dlmopen", "dlsym", "dlvsym", "aclInit", "ascendclSimCalls", "aclshim_harness"];
-    is_ours(name) || known.contains(&name) || name.starts_with("rtMemcpy")
+    is_ours(name) || known.contains(&name) || is_below(name)
 }
 
 impl Image {

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 pub struct Listed {
     /// Name and path, in the order in which names are looked for in them.
     pub found: Vec<(String, PathBuf)>,
-    /// What would not be found.
+    /// What would not be found, each once.
     pub missing: Vec<String>,
     /// What the linker complained about.
     pub said: String,
@@ -46,7 +46,10 @@ impl Listed {
     fn line(&mut self, line: &str) {
         let line = line.trim();
         if let Some(name) = line.strip_suffix(" => not found") {
-            self.missing.push(name.to_owned());
+            // The linker names it for each object that needs it.
+            if !self.missing.iter().any(|missing| missing == name) {
+                self.missing.push(name.to_owned());
+            }
         } else if let Some((file, _)) = line.rsplit_once(" (0x") {
             let (name, path) = file.split_once(" => ").unwrap_or((file, file));
             // The kernel's own has no path.
@@ -91,6 +94,7 @@ mod tests {
             "\tlinux-vdso.so.1 (0x00007ffe)",
             "\t/opt/a b/libaclshim.so (0x00007f01)",
             "\tlibx.so => /lib/libx.so (0x00007f02)",
+            "\tlibgone.so => not found",
             "\tlibgone.so => not found",
             "\t/lib64/ld-linux-x86-64.so.2 (0x00007f03)",
         ] {

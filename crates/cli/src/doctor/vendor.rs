@@ -52,8 +52,15 @@ pub fn look(report: &mut Report, program: Option<&Program>) -> Option<Answer> {
     }
     match ask::ask(&first.path) {
         Ok(Answer { error: Some(error), .. }) => {
-            let remedy = "source CANN's set_env.sh, so that the loader finds what it needs";
-            report.problem("vendor", format!("{} cannot be loaded: {error}", first.path.display()), remedy);
+            let remedy = format!("source {}, so that the loader finds what it needs", set_env(&first.path));
+            let missing = program.map_or(&[][..], |program| &program.listed.missing);
+            // The loader's message begins with the name of the file that it did not find.
+            if missing.iter().any(|name| error.split(':').next() == Some(name)) {
+                let seen = format!("{} needs a library that was not found: see above", first.path.display());
+                report.warning("vendor", seen, remedy);
+            } else {
+                report.problem("vendor", format!("{} cannot be loaded: {error}", first.path.display()), remedy);
+            }
             None
         }
         Ok(answer) => {
@@ -94,6 +101,29 @@ fn candidates(program: Option<&Program>) -> Vec<Candidate> {
     all
 }
 
+/// Whether `ASCEND_HOME_PATH` names a folder. The vendor's library looks there for its release, among other things.
+fn home(report: &mut Report, library: &Path) -> bool {
+    let named = std::env::var_os("ASCEND_HOME_PATH").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let seen = match named {
+        Some(home) if home.is_dir() => return true,
+        Some(home) => format!("ASCEND_HOME_PATH={}: there is no such folder", home.display()),
+        None => "ASCEND_HOME_PATH is not set: the vendor's library looks there for its release and its packages".into(),
+    };
+    report.warning("home", seen, format!("source {}", set_env(library)));
+    false
+}
+
+/// The script that sets CANN's variables: the one of the installation that a library belongs to, if it is there.
+fn set_env(library: &Path) -> String {
+    let real = library.canonicalize().unwrap_or_else(|_| library.to_owned());
+    // PREFIX/lib64/libascendcl.so, or PREFIX/ARCH-linux/lib64/libascendcl.so behind links.
+    let found = [library, &real].iter().flat_map(|path| path.ancestors().skip(2).take(2)).find_map(|folder| {
+        let script = folder.join("set_env.sh");
+        script.is_file().then_some(script)
+    });
+    found.map_or_else(|| "CANN's set_env.sh".into(), |script| script.display().to_string())
+}
+
 fn tell(report: &mut Report, found: &Candidate, image: &Image, answer: &Answer) {
     let shown = found.path.display();
     let cann = answer.cann.as_deref();
@@ -111,9 +141,11 @@ fn tell(report: &mut Report, found: &Candidate, image: &Image, answer: &Answer) 
     if is_dropin {
         report.ok("dropin", "it is a drop-in of `aclshim dropin`, which brings the shim along without a preload");
     }
+    let has_home = answer.is_simulated || home(report, &found.path);
     if cann.is_none_or(|cann| Version::parse(cann).is_none()) {
         let remedy = "set ACLSHIM_CANN=9.1.0, or whichever it is: rules that depend on it say nothing else";
-        report.warning("vendor-release", "its release is not known", remedy);
+        let first = if has_home { String::new() } else { format!("source {}, or ", set_env(&found.path)) };
+        report.warning("vendor-release", "its release is not known", format!("{first}{remedy}"));
     }
     match answer.product.as_deref().map(|product| (product, Product::of(product))) {
         Some((soc, Some(product))) => {
