@@ -9,10 +9,12 @@ use recording::balance::{content, lost_in_vain};
 use recording::left::open;
 use recording::ordered::{Ordered, steps};
 use recording::truth::tally;
-use recording::{hammer, patterned, traces, unharmed};
+use recording::{hammer, patterned, traces, unharmed, watched};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
-use support::{Run, Stat, aclshim, scratch};
+use std::path::Path;
+use std::process::Command;
+use support::{Run, Stat, aclshim, has, scratch, target};
 
 // ---- Names ----
 
@@ -209,4 +211,59 @@ fn a_trace_that_becomes_too_long_is_followed_by_the_next_and_nothing_is_lost() {
     let sizes: Vec<u64> =
         traces(&output.scratch.join("out")).iter().map(|path| fs::metadata(path).unwrap().len()).collect();
     assert!(sizes.len() >= 7 && sizes.iter().all(|size| *size <= 1 << 20), "{sizes:?}");
+}
+
+// ---- Many processes, one directory ----
+
+/// A directory with traces and logs of many earlier processes.
+fn crowded() -> std::path::PathBuf {
+    let dir = scratch("crowded");
+    for number in 0..300 {
+        fs::write(dir.join(format!("earlier-{number}.acltrace")), aclshim_trace::segment::MAGIC).unwrap();
+        fs::write(dir.join(format!("earlier-{number}.jsonl")), "").unwrap();
+    }
+    dir
+}
+
+/// What a program does to the directory that it writes to, or the files of earlier processes there, besides its own files.
+fn looks_at(dir: &Path, calls: &Path) -> Vec<String> {
+    let listed = format!("<{}>", dir.display());
+    let text = fs::read_to_string(calls).unwrap();
+    assert!(text.contains(".acltrace"), "it wrote a trace");
+    let is_look = |line: &&str| line.contains("getdents") && line.contains(&listed) || line.contains("earlier-");
+    text.lines().filter(is_look).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_process_does_not_look_at_the_files_of_those_before_it() {
+    if !has("strace", "a_process_does_not_look_at_the_files_of_those_before_it") {
+        return;
+    }
+    let (dir, calls) = (crowded(), scratch("strace").join("calls"));
+    // Nobody has counted the files yet: the first one does.
+    watched(hammer()).arg("2").arg("250").env("ACLSHIM_DIR", &dir).run().ok();
+    let run = watched("strace").arg("-f").arg("-y").arg("-o").arg(&calls).arg(hammer()).arg("2").arg("250");
+    let output = run.env("ACLSHIM_DIR", &dir).run().ok();
+    assert_eq!(looks_at(&dir, &calls), [""; 0]);
+    let stat = Stat::of(&dir, &output.scratch);
+    assert_eq!((stat.total("calls"), stat.total("processes")), (1002, 2));
+}
+
+#[test]
+fn what_a_killed_process_has_left_is_written_without_a_look_at_all_other_files() {
+    if !has("strace", "what_a_killed_process_has_left_is_written_without_a_look_at_all_other_files") {
+        return;
+    }
+    let (dir, calls) = (crowded(), scratch("strace").join("calls"));
+    let mut host = Ordered::new(|run, pipe| run.arg(pipe).env("ACLSHIM_DIR", &dir), steps());
+    host.order("calls 100");
+    host.until_drained();
+    let scratch = host.scratch.clone();
+    host.kill();
+    let mut command = Command::new("strace");
+    command.args(["-f", "-y", "-o"]).arg(&calls).arg(target("release/aclshim")).args(["collect", "--once"]);
+    assert!(command.arg(&scratch).status().unwrap().success());
+    assert_eq!(looks_at(&dir, &calls), [""; 0]);
+    assert!(reader::files(&scratch).unwrap().is_empty());
+    assert_eq!(Stat::of(&dir, &scratch).total("calls"), 100);
 }

@@ -10,6 +10,7 @@ use crate::directory::{Directory, Identity, hold, identity, is_unfinished};
 use crate::failure::{Failure, Report, Step};
 use crate::json;
 use crate::names::Kind;
+use crate::usage::{Record, Share, Unusable, Usage};
 use aclshim_trace::segment;
 use std::collections::BinaryHeap;
 use std::ffi::{OsStr, OsString};
@@ -54,21 +55,99 @@ struct Candidate {
     identity: Identity,
 }
 
-/// Removes the oldest files that nobody holds until one more segment fits, and says how long that
-/// segment may become: where room could not be made, a short one, so that it can soon be removed.
-pub(crate) fn make_room(directory: &Directory, sizes: Sizes, report: &mut Report) -> Result<u64, Failure> {
+/// What a new file may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// How long it may become.
+    pub limit: u64,
+    /// What of that is in the directory's total.
+    pub share: Share,
+}
+
+/// Makes sure that one more segment fits, and says how long that segment may become: where room could not be made, a
+/// short one, so that it can soon be removed. `first` is what the file is expected to take.
+///
+/// The directory is looked through only when its [total](crate::usage) says that there is no room.
+pub(crate) fn make_room(directory: &Directory, sizes: Sizes, first: u64, report: &mut Report) -> Result<Room, Failure> {
+    let longest = sizes.longest();
+    let usage = match Usage::open(directory) {
+        Ok(usage) => Some(usage),
+        Err(Unusable::Foreign) => None,
+        // Its holder makes room. This file is counted when it grows, or by the next look.
+        Err(Unusable::Busy) => return Ok(Room { limit: longest, share: Share { until: first, counted: 0 } }),
+    };
+    let share = Share { until: first, counted: first };
+    if let Some(usage) = &usage
+        && let Some(record) = usage.read()
+        && let Some(limit) = limit_by_total(record, sizes, report)
+    {
+        usage.add(first);
+        return Ok(Room { limit, share });
+    }
+    let Looked { sum, limit } = look_through(directory, sizes, report)?;
+    if let Some(usage) = usage {
+        let is_over = sum.saturating_add(longest) > sizes.budget;
+        let barren = if is_over { sum.saturating_add(barren_step(sizes)) } else { 0 };
+        usage.write(Record { total: sum.saturating_add(first), barren });
+    }
+    Ok(Room { limit, share })
+}
+
+/// How far the total must rise after a look that found nothing to remove, until another one is worth its cost.
+fn barren_step(sizes: Sizes) -> u64 {
+    (sizes.budget / 64).max(SMALLEST)
+}
+
+/// The limit of a new file, if it can be known without a look at the directory.
+fn limit_by_total(record: Record, sizes: Sizes, report: &mut Report) -> Option<u64> {
+    let longest = sizes.longest();
+    if record.total.saturating_add(longest) <= sizes.budget {
+        return Some(longest);
+    }
+    // A record that says more than any look writes is not believed.
+    let is_barren = record.total < record.barren && record.barren - record.total <= barren_step(sizes);
+    is_barren.then(|| {
+        report.over_budget = record.total.saturating_sub(sizes.budget);
+        short(longest)
+    })
+}
+
+/// The limit of a file where room is short.
+fn short(longest: u64) -> u64 {
+    (longest / 16).max(SMALLEST).min(longest)
+}
+
+/// What a look through the directory gave.
+struct Looked {
+    /// The bytes of all files, at least.
+    sum: u64,
+    /// The limit of a new one.
+    limit: u64,
+}
+
+/// Room that is made beyond what one segment needs: where there are many files, each look costs much, and should be
+/// followed by many new files before the next one. Few files are removed as late as possible.
+fn margin(files: u64, sizes: Sizes) -> u64 {
+    const FEW: u64 = 64;
+    (files.saturating_sub(FEW) << 10).min(sizes.budget / 16)
+}
+
+/// Removes the oldest files that nobody holds until one more segment fits.
+fn look_through(directory: &Directory, sizes: Sizes, report: &mut Report) -> Result<Looked, Failure> {
     let longest = sizes.longest();
     // Most of the time there is room for all that goes by such a name, and no file need be opened to find out whether
     // it is ours: a short program is not to wait for that at its end.
-    if sum_of_names(directory)?.saturating_add(longest) <= sizes.budget {
-        return Ok(longest);
+    let (files, sum) = sum_of_names(directory)?;
+    let wanted = longest.saturating_add(margin(files, sizes));
+    if sum.saturating_add(wanted) <= sizes.budget {
+        return Ok(Looked { sum, limit: longest });
     }
     loop {
-        let (mut sum, oldest) = look(directory)?;
-        let too_much = |sum: u64| sum.saturating_add(longest) > sizes.budget;
+        let (mut sum, files, oldest) = look(directory)?;
+        let wanted = longest.saturating_add(margin(files, sizes));
         let before = report.removed_files;
         for candidate in oldest {
-            if !too_much(sum) {
+            if sum.saturating_add(wanted) <= sizes.budget {
                 break;
             }
             if remove(directory, &candidate) {
@@ -76,28 +155,31 @@ pub(crate) fn make_room(directory: &Directory, sizes: Sizes, report: &mut Report
                 report.note_removed(directory.path().join(&candidate.name), candidate.bytes);
             }
         }
-        if !too_much(sum) {
-            return Ok(longest);
+        if sum.saturating_add(wanted) <= sizes.budget {
+            return Ok(Looked { sum, limit: longest });
         }
         if report.removed_files == before {
+            // The margin is a wish. Without it there may be room.
+            let limit = if sum.saturating_add(longest) <= sizes.budget { longest } else { short(longest) };
             report.over_budget = sum.saturating_sub(sizes.budget);
-            return Ok((longest / 16).max(SMALLEST).min(longest));
+            return Ok(Looked { sum, limit });
         }
     }
 }
 
-/// The sum of all files with names like ours.
-fn sum_of_names(directory: &Directory) -> Result<u64, Failure> {
+/// How many files have names like ours, and their sum.
+fn sum_of_names(directory: &Directory) -> Result<(u64, u64), Failure> {
     let entries = std::fs::read_dir(directory.path());
     let entries = entries.map_err(|error| Failure::new(Step::List, directory.path(), &error))?;
     let named = entries.flatten().filter(|entry| kind(&entry.file_name()).is_some());
-    Ok(named.filter_map(|entry| Some(entry.metadata().ok()?.len())).fold(0, u64::saturating_add))
+    let sizes = named.filter_map(|entry| Some(entry.metadata().ok()?.len()));
+    Ok(sizes.fold((0, 0), |(files, sum), size| (files + 1, size.saturating_add(sum))))
 }
 
-/// The sum of all our files, and the oldest ones.
-fn look(directory: &Directory) -> Result<(u64, Vec<Candidate>), Failure> {
+/// The sum of all our files, how many they are, and the oldest ones.
+fn look(directory: &Directory) -> Result<(u64, u64, Vec<Candidate>), Failure> {
     let failed = |error: &std::io::Error| Failure::new(Step::List, directory.path(), error);
-    let mut sum = 0u64;
+    let (mut sum, mut files) = (0u64, 0u64);
     let mut oldest = BinaryHeap::new();
     for entry in std::fs::read_dir(directory.path()).map_err(|error| failed(&error))? {
         let Ok(entry) = entry else { continue };
@@ -112,13 +194,14 @@ fn look(directory: &Directory) -> Result<(u64, Vec<Candidate>), Failure> {
             continue;
         }
         sum = sum.saturating_add(about.len());
+        files += 1;
         let written = (about.mtime(), about.mtime_nsec());
         oldest.push(Candidate { written, name, bytes: about.len(), identity: identity(&about) });
         if oldest.len() > KEPT {
             oldest.pop();
         }
     }
-    Ok((sum, oldest.into_sorted_vec()))
+    Ok((sum, files, oldest.into_sorted_vec()))
 }
 
 fn kind(name: &OsStr) -> Option<Kind> {
@@ -174,8 +257,8 @@ mod tests {
 
     fn room(scratch: &Scratch, sizes: Sizes) -> (u64, Report) {
         let mut report = Report::default();
-        let limit = make_room(&Directory::open(scratch.path()).unwrap(), sizes, &mut report).unwrap();
-        (limit, report)
+        let room = make_room(&Directory::open(scratch.path()).unwrap(), sizes, 1000, &mut report).unwrap();
+        (room.limit, report)
     }
 
     const SIZES: Sizes = Sizes { segment: 100_000, budget: 400_000 };

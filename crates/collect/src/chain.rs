@@ -1,10 +1,11 @@
 //! A row of files that are appended to one after another: rotation, healing and limits.
 
-use crate::budget::{Sizes, make_room};
+use crate::budget::{Room, Sizes, make_room};
 use crate::directory::{Directory, Identity, file_size_limit, hold, identity};
 use crate::failure::{Failure, Report, Step, Trouble, Why};
 use crate::names::{self, Kind};
 use crate::pen::Pen;
+use crate::usage::Share;
 use aclshim_trace::clock::realtime_ns;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -51,6 +52,8 @@ struct Segment {
     good: u64,
     /// How long it may become.
     limit: u64,
+    /// What of it is in the directory's total.
+    share: Share,
     /// None after a failure.
     open: Option<Open>,
 }
@@ -157,7 +160,10 @@ impl Chain {
         if segment.good.saturating_add(len) > allowed {
             return Err(too_long(&segment.path));
         }
-        let Err(error) = segment.write(block, len) else { return Ok(()) };
+        let Err(error) = segment.write(block, len) else {
+            segment.share.grow(|| Directory::open(&self.place.dir).ok(), segment.good);
+            return Ok(());
+        };
         let failure = Failure::new(Step::Write, &segment.path, &error);
         // What stands half-written is taken back now, so that the next try follows a whole block.
         if !segment.heal() {
@@ -165,6 +171,14 @@ impl Chain {
             self.current = None;
         }
         Err(failure)
+    }
+}
+
+/// What a short program's file takes: a trace begins with the header of its ring.
+fn expected(kind: Kind) -> u64 {
+    match kind {
+        Kind::Trace => 32 << 10,
+        Kind::Log => 4 << 10,
     }
 }
 
@@ -178,7 +192,7 @@ fn begin(
     opening: Opening<'_>,
 ) -> Result<Segment, Failure> {
     let directory = Directory::open(&place.dir)?;
-    let limit = make_room(&directory, place.sizes, report)?;
+    let Room { limit, share } = make_room(&directory, place.sizes, expected(kind), report)?;
     let mut turn = 1;
     let (name, file) = loop {
         let name = names::file(&place.stem, *next, turn, kind);
@@ -204,6 +218,7 @@ fn begin(
             opening: bytes.len() as u64,
             good: 0,
             limit,
+            share,
             open: Some(Open { file, pen }),
         };
         segment.write([&bytes, &[]], bytes.len() as u64).map_err(|error| Failure::new(Step::Write, &path, &error))?;

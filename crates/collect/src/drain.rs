@@ -54,6 +54,8 @@ pub struct Drain {
     speaks: bool,
     /// Whether the trace tells the product, as far as it is known.
     is_introduced: bool,
+    /// Whether it is known how much earlier drains have written.
+    knows_earlier: bool,
     minute: u64,
     second: u64,
     /// What the trace tells of.
@@ -115,6 +117,7 @@ impl Drain {
             trace: TraceWriter::new(place.clone(), bytes_of(header)),
             chronicle: Chronicle::new(place, &origin, calls == Calls::Json, inspector),
             is_introduced: false,
+            knows_earlier: false,
             drain,
             has_begun: false,
             speaks: false,
@@ -140,6 +143,13 @@ impl Drain {
     /// Writes what there is, and returns how many slots that were. Errors are counted in the header,
     /// remembered, and said in the log as soon as it can be written.
     pub fn pass<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, how: Reading) -> u64 {
+        if !self.knows_earlier {
+            // What is given back was written.
+            let given_back = |one: Ring<'a>| one.control.drained.load(Ordering::Relaxed);
+            let slots: u64 = (0..rings(header)).filter_map(&ring).map(given_back).fold(0, u64::saturating_add);
+            self.trace.set_earlier(slots.saturating_mul(size_of::<Words>() as u64));
+            self.knows_earlier = true;
+        }
         let mut moved = 0;
         for number in 0..rings(header) {
             let Some(one) = ring(number) else { continue };

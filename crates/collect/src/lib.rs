@@ -10,7 +10,7 @@
 //! | [`drain`] | rings into files: what both sides share |
 //! | [`inside`], [`outside`] | the loops of a thread in the host and of the command |
 //! | [`life`], [`adoption`] | whether a process runs, and what dead ones have left |
-//! | [`names`], [`budget`], [`chain`] | file names, how large files may become, a row of files that are appended to |
+//! | [`names`], [`budget`], `usage`, [`chain`] | file names, how large files may become, what they take now, a row of files that are appended to |
 //! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment`] |
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
 //! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
@@ -51,6 +51,7 @@ mod shape;
 mod stderr;
 mod subscriber;
 pub mod survey;
+mod usage;
 
 pub use aclshim_trace::segment as format;
 pub use aclshim_trace::segment_reader;

@@ -17,12 +17,9 @@ impl Scratch {
         &self.0
     }
 
-    /// The files in it, by name.
+    /// The files in it, by name, but for hidden ones.
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        names(&self.0)
     }
 }
 
@@ -30,4 +27,12 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// The files in a folder, by name, but for hidden ones.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names
 }

@@ -2,7 +2,7 @@
 
 use crate::chain::{Chain, Place};
 use crate::failure::{Failure, Report, Step, Trouble};
-use crate::names::Kind;
+use crate::names::{self, Kind};
 use aclshim_trace::layout::Header;
 use aclshim_trace::segment::{BLOCK_MAGIC, HEAD, Head, LONGEST_PAYLOAD, Preamble, kind};
 use aclshim_trace::segment_reader::SegmentReader;
@@ -28,6 +28,8 @@ pub struct TraceWriter {
 struct Past {
     /// What the names of its files begin with; taken when earlier drains' are looked for.
     stem: Option<String>,
+    /// The bytes of records that earlier drains have written, if that is known.
+    earlier: Option<u64>,
     /// The last one is written now.
     segments: Vec<(PathBuf, u64)>,
     evicted: u64,
@@ -41,6 +43,12 @@ impl TraceWriter {
     pub fn new(place: Place, header: &[u8]) -> Self {
         let past = Past { stem: Some(place.stem.clone()), ..Past::default() };
         Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past, written: 0 }
+    }
+
+    /// Earlier drains of the same process have written so many bytes of records. To be said before the first block:
+    /// it saves a look at the whole directory.
+    pub fn set_earlier(&mut self, bytes: u64) {
+        self.past.earlier = Some(bytes);
     }
 
     /// What the next file begins with.
@@ -127,20 +135,53 @@ fn look(path: &Path, header: &[u8]) -> Option<(u64, u64)> {
 impl Past {
     /// Looks, the first time, what earlier drains of the same process have written: it may go, too.
     fn recall(&mut self, dir: &Path, header: &[u8]) {
+        /// With fewer bytes of records a drain begins no second file, unless another program changes the first one.
+        const FEW: u64 = 32 << 10;
         let Some(stem) = self.stem.take() else { return };
+        match self.earlier {
+            Some(0) => {}
+            Some(..FEW) => self.recall_by_name(&stem, dir, header),
+            _ => self.recall_by_listing(&stem, dir, header),
+        }
+        self.evicted = self.told;
+    }
+
+    /// Tries the names that files of an earlier drain can have. The cost does not depend on how many other files there are.
+    fn recall_by_name(&mut self, stem: &str, dir: &Path, header: &[u8]) {
+        const SEGMENTS: u64 = 4;
+        /// So many names are tried even if the first ones are missing: those files may have been removed.
+        const TURNS: u64 = 4;
+        for segment in 0..SEGMENTS {
+            for turn in 1.. {
+                let path = dir.join(names::file(stem, segment, turn, Kind::Trace));
+                let is_missing = std::fs::symlink_metadata(&path).is_err();
+                if is_missing && turn >= TURNS {
+                    break;
+                }
+                if !is_missing {
+                    self.recall_one(path, header);
+                }
+            }
+        }
+    }
+
+    fn recall_by_listing(&mut self, stem: &str, dir: &Path, header: &[u8]) {
         let is_like_ours = |name: &[u8]| {
             let end = [b".", Kind::Trace.extension().as_bytes()].concat();
             name.starts_with(stem.as_bytes()) && name.ends_with(&end)
         };
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            if is_like_ours(entry.file_name().as_bytes())
-                && let Some((evicted, calls)) = look(&entry.path(), header)
-            {
-                self.told = self.told.max(evicted);
-                self.segments.push((entry.path(), calls));
+            if is_like_ours(entry.file_name().as_bytes()) {
+                self.recall_one(entry.path(), header);
             }
         }
-        self.evicted = self.told;
+    }
+
+    fn recall_one(&mut self, path: PathBuf, header: &[u8]) {
+        if let Some((evicted, calls)) = look(&path, header) {
+            self.told = self.told.max(evicted);
+            self.segments.push((path, calls));
+        }
     }
 
     /// A new segment begins: how many slots are gone. Another process may have removed the files,

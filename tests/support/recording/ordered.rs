@@ -96,6 +96,12 @@ impl Ordered {
         });
     }
 
+    /// Kills it, and waits until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Has it end.
     #[track_caller]
     pub fn end(self) -> Output {

@@ -19,10 +19,7 @@ fn read(scratch: &Scratch, name: &str) -> String {
 }
 
 fn names(scratch: &Scratch) -> Vec<String> {
-    let files = fs::read_dir(scratch.path().join("out")).unwrap();
-    let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
+    crate::scratch::names(&scratch.path().join("out"))
 }
 
 #[test]
