@@ -10,6 +10,7 @@ use crate::vendor::{self, Answer};
 use crate::world;
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
+use aclshim_trace::descriptor::Descriptor;
 use aclshim_trace::layout::{Header, NAME};
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
@@ -239,16 +240,11 @@ fn about_product(header: &mut Header) {
 
 /// The beginning of a small file; of a pipe without a writer nothing.
 pub fn contents<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
-    // SAFETY: a C string and a buffer of ours; the descriptor is closed before we leave.
-    unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY);
-        if fd < 0 {
-            return &[];
-        }
-        let read = libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len());
-        libc::close(fd);
-        &buffer[..usize::try_from(read).unwrap_or(0)]
-    }
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let Ok(file) = Descriptor::open(path, flags, 0) else { return &[] };
+    // SAFETY: a descriptor and a buffer of ours.
+    let read = unsafe { libc::read(file.number(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    &buffer[..usize::try_from(read).unwrap_or(0)]
 }
 
 /// The calling thread's number. (The function of that name is newer than some systems we run on.)

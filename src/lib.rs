@@ -28,6 +28,7 @@ mod drain;
 mod edge;
 mod elf;
 mod entry;
+mod fork;
 mod harness;
 mod heap;
 mod identity;

@@ -8,6 +8,7 @@ use crate::edge;
 use crate::settings::settings;
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
+use aclshim_trace::descriptor::Descriptor;
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -239,33 +240,27 @@ pub fn to_stderr(mut text: &[u8]) {
 
 /// Appends a line to a plain file, in one piece; whether that was possible.
 pub fn append(path: &CStr, line: &[u8]) -> bool {
-    // SAFETY: C strings and buffers of ours; the descriptor is closed before we leave.
-    unsafe {
-        let mut limit = core::mem::zeroed::<libc::rlimit>();
-        if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) != 0 {
-            return false;
-        }
-        // A write beyond the limit would be a signal that kills the host.
-        let fits = |size: libc::off_t| size >= 0 && size as u64 + line.len() as u64 <= limit.rlim_cur;
-        if !fits(0) {
-            return false;
-        }
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
-        let guarded = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
-        let fd = libc::open(path.as_ptr(), guarded, 0o600);
-        if fd < 0 {
-            return false;
-        }
-        let mut about = core::mem::zeroed::<libc::stat>();
-        // A FIFO without a reader would be a SIGPIPE; only a plain file is written to. Where a sandbox refuses the question,
-        // one that has an end is plain.
-        let size = match libc::fstat(fd, &mut about) {
-            0 if about.st_mode & libc::S_IFMT == libc::S_IFREG => about.st_size,
-            0 => -1,
-            _ => libc::lseek(fd, 0, libc::SEEK_END),
-        };
-        let is_written = fits(size) && libc::write(fd, line.as_ptr().cast(), line.len()) == line.len() as isize;
-        libc::close(fd);
-        is_written
+    // SAFETY: all zero is a valid value, which the system fills.
+    let mut limit = unsafe { core::mem::zeroed::<libc::rlimit>() };
+    // SAFETY: a value of ours.
+    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } != 0 {
+        return false;
     }
+    // A write beyond the limit would be a signal that kills the host.
+    let fits = |size: libc::off_t| size >= 0 && size as u64 + line.len() as u64 <= limit.rlim_cur;
+    if !fits(0) {
+        return false;
+    }
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let Ok(file) = Descriptor::open(path, flags, 0o600) else { return false };
+    // A FIFO without a reader would be a SIGPIPE; only a plain file is written to. Where a sandbox refuses the question,
+    // one that has an end is plain.
+    let size = match file.about() {
+        Ok(about) if about.st_mode & libc::S_IFMT == libc::S_IFREG => about.st_size,
+        Ok(_) => -1,
+        // SAFETY: our descriptor.
+        Err(_) => unsafe { libc::lseek(file.number(), 0, libc::SEEK_END) },
+    };
+    // SAFETY: our descriptor, and a buffer of ours.
+    fits(size) && unsafe { libc::write(file.number(), line.as_ptr().cast(), line.len()) } == line.len() as isize
 }

@@ -1,6 +1,7 @@
 //! What the kernel says of this process's memory.
 
 use crate::edge;
+use aclshim_trace::descriptor::Descriptor;
 use aclshim_trace::text::Text;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -29,20 +30,14 @@ pub fn is_module(address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
 
 /// Reads all, byte by byte, while `take` wants more.
 fn read(mut take: impl FnMut(u8) -> bool) {
-    // SAFETY: a descriptor of our own, closed before we leave, and a buffer of ours.
-    unsafe {
-        let fd = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd < 0 {
-            return;
-        }
-        let mut chunk = [0u8; 512];
-        let mut wants_more = true;
-        while wants_more {
-            let got = libc::read(fd, chunk.as_mut_ptr().cast(), chunk.len());
-            let Some(read) = usize::try_from(got).ok().filter(|&read| read > 0) else { break };
-            wants_more = chunk.iter().take(read).all(|&byte| take(byte));
-        }
-        libc::close(fd);
+    let Ok(maps) = Descriptor::open(c"/proc/self/maps", libc::O_RDONLY, 0) else { return };
+    let mut chunk = [0u8; 512];
+    let mut wants_more = true;
+    while wants_more {
+        // SAFETY: a descriptor and a buffer of ours.
+        let got = unsafe { libc::read(maps.number(), chunk.as_mut_ptr().cast(), chunk.len()) };
+        let Some(read) = usize::try_from(got).ok().filter(|&read| read > 0) else { break };
+        wants_more = chunk.iter().take(read).all(|&byte| take(byte));
     }
 }
 

@@ -39,7 +39,12 @@ pub struct Process {
     /// So many rings were tried to be made.
     tried: AtomicU32,
     header: AtomicPtr<Header>,
+    /// What was put into the header when it was made, as [`File`] has it. Stored before `header`.
     inode: AtomicU64,
+    born_ns: AtomicU64,
+    pid: AtomicU32,
+    slots: AtomicU32,
+    clock: AtomicU32,
     /// Calls that no file could count.
     pub missed: AtomicU64,
     /// Marks, scopes and names that found no ring.
@@ -155,6 +160,27 @@ impl Process {
         unsafe { self.header.load(Ordering::Acquire).as_ref() }
     }
 
+    /// The file, if there is one.
+    fn file(&self) -> Option<File> {
+        Some(File {
+            header: self.header()?,
+            inode: self.inode.load(Ordering::Relaxed),
+            pid: self.pid.load(Ordering::Relaxed),
+            slots: self.slots.load(Ordering::Relaxed),
+            clock: self.clock.load(Ordering::Relaxed),
+            born_ns: self.born_ns.load(Ordering::Relaxed),
+        })
+    }
+
+    fn keep(&self, file: &File) {
+        self.inode.store(file.inode, Ordering::Relaxed);
+        self.pid.store(file.pid, Ordering::Relaxed);
+        self.slots.store(file.slots, Ordering::Relaxed);
+        self.clock.store(file.clock, Ordering::Relaxed);
+        self.born_ns.store(file.born_ns, Ordering::Relaxed);
+        self.header.store(ptr::from_ref(file.header).cast_mut(), Ordering::Release);
+    }
+
     /// Counts a call that found no ring.
     pub fn miss(&self) {
         match self.header() {
@@ -193,8 +219,7 @@ impl Process {
                 edge::pause(100_000);
             }
         }
-        let header = self.header()?;
-        Some(File { header, inode: self.inode.load(Ordering::Relaxed) })
+        self.file()
     }
 
     #[inline(never)] // what it has on the stack is not to lie under the rest
@@ -203,13 +228,12 @@ impl Process {
         let ring_dir = settings.ring_dir.as_bytes();
         let made = file::create(ring_dir, settings.slots(), identity::fill);
         match made {
-            Ok(File { header, inode }) => {
-                self.inode.store(inode, Ordering::Relaxed);
-                self.header.store(ptr::from_ref(header).cast_mut(), Ordering::Release);
+            Ok(file) => {
+                self.keep(&file);
                 self.state.store(READY, Ordering::Release);
                 self.hand_over();
                 // When others see the file: until then a kill would leave one that nobody can read.
-                maps::of_code(&header.maps);
+                maps::of_code(&file.header.maps);
             }
             Err(failure) => {
                 self.state.store(OFF, Ordering::Release);
@@ -229,7 +253,7 @@ impl Process {
         // A child that shares its parent's memory, by vfork: it would take its parent's threads for gone, and leave this one
         // with a ring of its own, which is gone soon.
         // SAFETY: only asks.
-        if unsafe { libc::getppid() } as u32 == file.header.pid {
+        if unsafe { libc::getppid() } as u32 == file.pid {
             return None;
         }
         let rings = || self.rings.iter().take(self.tried.load(Ordering::Acquire) as usize).filter_map(Row::ring);
@@ -269,8 +293,8 @@ impl Process {
             control.owner.store(me, Ordering::Release);
             return None;
         };
-        place.clock.store(file.header.clock, Ordering::Relaxed);
-        let ticks = aclshim_trace::clock::ticks(file.header.clock);
+        place.clock.store(file.clock, Ordering::Relaxed);
+        let ticks = aclshim_trace::clock::ticks(file.clock);
         let [first, second] = identity::thread_name();
         let notes = self.notes_missed.swap(0, Ordering::Relaxed);
         if notes > 0 && control.is_all_told() {

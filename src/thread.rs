@@ -27,6 +27,8 @@ pub struct Thread {
     pub patience: Cell<u32>,
     /// How many calls that were, and will be doubled.
     pub waits: Cell<u32>,
+    /// How many descriptors of ours were closed when this thread began to fork: see [`crate::fork`].
+    pub closed: Cell<u32>,
     /// Whether this thread has looked for objects to redirect.
     pub visited: Cell<bool>,
     /// Whether this thread has waited in vain for another's work; it does so once.

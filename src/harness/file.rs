@@ -1,6 +1,7 @@
 //! A file that a test names, read and written with no memory of the host's, and with nothing that could keep or end the
 //! host: a pipe, a limit. Only within [`crate::edge::undisturbed`].
 
+use aclshim_trace::descriptor::Descriptor;
 use core::ffi::{CStr, c_int};
 use core::ptr;
 
@@ -54,31 +55,24 @@ impl Drop for Pages {
 }
 
 /// An open file.
-struct Open(c_int);
+struct Open(Descriptor);
 
 impl Open {
     fn new(path: &CStr, flags: c_int) -> Result<Self, Trouble> {
-        let guarded = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-        // SAFETY: a C string of ours.
-        let fd = unsafe { libc::open(path.as_ptr(), guarded, 0o666) };
-        if fd < 0 { Err(last()) } else { Ok(Self(fd)) }
+        let opened = Descriptor::open(path, flags | libc::O_NONBLOCK | libc::O_NOCTTY, 0o666);
+        opened.map(Self).map_err(Trouble::System)
     }
 
     /// What the system says of it, if it is a plain file.
     fn plain(&self) -> Result<libc::stat, Trouble> {
-        // SAFETY: all zero is a valid value, which the system fills.
-        let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
-        // SAFETY: a value of ours.
-        if unsafe { libc::fstat(self.0, &mut about) } != 0 {
-            return Err(last());
-        }
+        let about = self.0.about().map_err(Trouble::System)?;
         if about.st_mode & libc::S_IFMT == libc::S_IFREG { Ok(about) } else { Err(Trouble::NotPlain) }
     }
 
     fn write(&self, mut text: &[u8]) -> Result<(), Trouble> {
         while !text.is_empty() {
             // SAFETY: a buffer of ours.
-            let written = unsafe { libc::write(self.0, text.as_ptr().cast(), text.len()) };
+            let written = unsafe { libc::write(self.0.number(), text.as_ptr().cast(), text.len()) };
             text = match usize::try_from(written) {
                 Ok(0) => return Err(Trouble::System(libc::ENOSPC)),
                 Ok(written) => text.get(written..).unwrap_or_default(),
@@ -86,13 +80,6 @@ impl Open {
             };
         }
         Ok(())
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // SAFETY: our own descriptor.
-        unsafe { libc::close(self.0) };
     }
 }
 
@@ -107,7 +94,7 @@ pub fn read(path: &CStr) -> Result<Pages, Trouble> {
     let mut pages = Pages::new(file.plain()?.st_size as usize)?;
     while pages.length < pages.room {
         // SAFETY: the rest of a mapping of ours.
-        let read = unsafe { libc::read(file.0, pages.at.add(pages.length).cast(), pages.room - pages.length) };
+        let read = unsafe { libc::read(file.0.number(), pages.at.add(pages.length).cast(), pages.room - pages.length) };
         match usize::try_from(read) {
             Ok(0) => break,
             Ok(read) => pages.length += read,
@@ -133,14 +120,14 @@ pub fn write(path: &CStr, unfinished: &CStr, text: &[u8]) -> Result<(), Trouble>
         let file = Open::new(path, libc::O_WRONLY | libc::O_CREAT)?;
         file.plain()?;
         // SAFETY: our own descriptor.
-        return if unsafe { libc::ftruncate(file.0, 0) } == 0 { file.write(text) } else { Err(last()) };
+        return if unsafe { libc::ftruncate(file.0.number(), 0) } == 0 { file.write(text) } else { Err(last()) };
     }
     let file = Open::new(unfinished, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_NOFOLLOW)?;
     let written = file.plain().and_then(|_| file.write(text)).and_then(|()| {
         // SAFETY: our own descriptor, and C strings of ours.
         unsafe {
             if is_there {
-                libc::fchmod(file.0, about.st_mode & 0o777);
+                libc::fchmod(file.0.number(), about.st_mode & 0o777);
             }
             if libc::rename(unfinished.as_ptr(), path.as_ptr()) == 0 { Ok(()) } else { Err(last()) }
         }

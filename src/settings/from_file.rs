@@ -3,6 +3,7 @@
 use super::Complaints;
 use aclshim_facts::settings::file::{self, Said, Wrong};
 use aclshim_facts::settings::{SETTINGS, Setting};
+use aclshim_trace::descriptor::Descriptor;
 use aclshim_trace::text::Text;
 use core::ffi::CStr;
 use core::fmt::Write;
@@ -67,23 +68,20 @@ impl Drop for FromFile {
 fn load(path: &CStr) -> Result<(*mut libc::c_void, usize), Wrong> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a C string, a mapping of our own, and a descriptor that is closed before we leave.
+    // A pipe without a writer must not stop the host, and a terminal must not become its own.
+    let read_only = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = Descriptor::open(path, read_only, 0).map_err(|_| Wrong::Unreadable)?;
+    let is_file = opened.about().is_ok_and(|about| about.st_mode & libc::S_IFMT == libc::S_IFREG);
+    // SAFETY: a descriptor and a mapping of our own.
     unsafe {
-        // A pipe without a writer must not stop the host, and a terminal must not become its own.
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY);
-        if fd < 0 {
-            return Err(Wrong::Unreadable);
-        }
-        let mut about = core::mem::zeroed::<libc::stat>();
-        let is_file = libc::fstat(fd, &mut about) == 0 && about.st_mode & libc::S_IFMT == libc::S_IFREG;
         let text = libc::mmap(ptr::null_mut(), file::MOST + 1, protection, flags, -1, 0);
         let mut length = 0;
         let mut read = if is_file && text != libc::MAP_FAILED { 1 } else { -1 };
         while read > 0 && length <= file::MOST {
-            read = libc::read(fd, text.add(length), file::MOST + 1 - length);
+            read = libc::read(opened.number(), text.add(length), file::MOST + 1 - length);
             length += usize::try_from(read).unwrap_or(0);
         }
-        libc::close(fd);
+        drop(opened);
         let why = match () {
             () if !is_file => Wrong::NotAFile,
             () if read < 0 => Wrong::Unreadable,

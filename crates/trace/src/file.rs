@@ -4,9 +4,10 @@
 //! may be small.
 
 use crate::clock;
-use crate::layout::{CONTROL, Control, HEADER, Header, MAGIC, PREFIX, SUFFIX, VERSION, stride};
+use crate::descriptor::Descriptor;
+use crate::layout::{CONTROL, Control, FIRST, HEADER, Header, MAGIC, PREFIX, SUFFIX, VERSION, stride};
 use crate::slot::Slot;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::text::Text;
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;
@@ -39,13 +40,27 @@ impl core::fmt::Display for Failure {
 }
 
 /// A ring file of this process.
+///
+/// All but the header is this process's own copy. The mapped header can be changed from outside, by a stray write or by
+/// another process of the same user: what decides where the writer maps and stores is not read back from there.
 #[derive(Clone, Copy)]
 pub struct File {
     /// Its mapped header.
     pub header: &'static Header,
     /// Its inode.
     pub inode: u64,
+    /// [`Header::pid`].
+    pub pid: u32,
+    /// [`Header::slots`].
+    pub slots: u32,
+    /// [`Header::clock`].
+    pub clock: u32,
+    /// [`Header::born_ns`].
+    pub born_ns: u64,
 }
+
+/// The `pid` and `born_ns` of the file that was made last; a fork child has those of its parent.
+static LATEST: (AtomicU32, AtomicU64) = (AtomicU32::new(0), AtomicU64::new(0));
 
 /// Small, because the stack of the thread that comes first may be.
 type Path = Text<1024>;
@@ -57,6 +72,22 @@ fn name(path: &mut Path, ring_dir: &[u8], pid: u32, born_ns: u64) -> Result<(), 
     if path.is_full() { Err(Failure::PathTooLong) } else { Ok(()) }
 }
 
+/// What the system says about the file that this process, or the one that forked it, made last in `ring_dir`.
+pub fn latest(ring_dir: &[u8]) -> Option<libc::stat> {
+    let mut path = Path::new();
+    name(&mut path, ring_dir, LATEST.0.load(Ordering::Relaxed), LATEST.1.load(Ordering::Relaxed)).ok()?;
+    about(&path)
+}
+
+/// What the system says about the file at a path, not about one that a link there leads to.
+fn about(path: &Path) -> Option<libc::stat> {
+    // SAFETY: a C string of ours; all zero is a valid value, which the system fills.
+    unsafe {
+        let mut about = core::mem::zeroed::<libc::stat>();
+        (libc::lstat(path.as_c_str().as_ptr(), &mut about) == 0).then_some(about)
+    }
+}
+
 /// Makes this process's file in `ring_dir` and maps its header for good; `fill` completes the
 /// header before anybody can see it. The caller's errno is changed.
 pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Result<File, Failure> {
@@ -65,23 +96,24 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
     let (pid, uid) = unsafe { (libc::getpid() as u32, libc::getuid()) };
     let mut path = Path::new();
     name(&mut path, ring_dir, pid, born_ns)?;
-    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     check_limits(ring_dir, HEADER as u64)?;
-    // SAFETY: a C string of ours.
-    let fd = unsafe { libc::open(path.as_c_str().as_ptr(), flags, 0o600) };
-    if fd < 0 {
-        return Err(system("open"));
-    }
+    // Before the file is open: a fork child looks for a descriptor of it.
+    LATEST.0.store(pid, Ordering::Relaxed);
+    LATEST.1.store(born_ns, Ordering::Relaxed);
+    let file = open(&path, libc::O_CREAT | libc::O_EXCL)?;
     // The host's umask may have taken our own rights away.
     // SAFETY: our descriptor.
-    unsafe { libc::fchmod(fd, 0o600) };
-    let mapped = inode(fd).and_then(|inode| Ok((map(fd, 0, HEADER)?, inode)));
-    // SAFETY: our descriptor, our path.
-    unsafe { libc::close(fd) };
+    unsafe { libc::fchmod(file.number(), 0o600) };
+    let mapped = file.about().map_err(|errno| Failure::System("fstat", errno)).and_then(|opened| {
+        // A `dup2` of the host onto our number, before it was moved, would make it a file of the host's.
+        let is_ours = about(&path).is_some_and(|named| (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino));
+        if is_ours { Ok((map(&file, 0, HEADER)?, opened.st_ino)) } else { Err(Failure::Gone) }
+    });
+    drop(file);
     let (at, inode) = match mapped {
         Ok(mapped) => mapped,
         Err(failure) => {
-            // SAFETY: as above.
+            // SAFETY: our path.
             unsafe { libc::unlink(path.as_c_str().as_ptr()) };
             return Err(failure);
         }
@@ -93,70 +125,82 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
     header.size = size_of::<Header>() as u32;
     (header.pid, header.uid, header.born_ns) = (pid, uid, born_ns);
     header.slots = slots;
-    header.first = HEADER.next_multiple_of(crate::layout::UNIT as usize) as u64;
+    header.first = FIRST;
     header.stride = stride(slots);
-    let clock = clock::choose();
-    header.clock = clock as u32;
-    header.ticks_hz = clock::hz(clock);
-    header.born.set(clock as u32);
+    let chosen = clock::choose();
+    let clock = chosen as u32;
+    header.clock = clock;
+    header.ticks_hz = clock::hz(chosen);
+    header.born.set(clock);
     fill(header);
     // A reader that sees the magic sees all of the header.
     header.magic.store(MAGIC, Ordering::Release);
-    Ok(File { header, inode })
+    Ok(File { header, inode, pid, slots, clock, born_ns })
 }
 
 impl File {
     /// Adds ring number `ring` and maps it for good. The caller's errno is changed.
     pub fn add_ring(&self, ring_dir: &[u8], ring: u32) -> Result<(&'static Control, &'static [Slot]), Failure> {
-        let header = self.header;
         let mut path = Path::new();
-        name(&mut path, ring_dir, header.pid, header.born_ns)?;
-        let begin = header.first + u64::from(ring) * header.stride;
-        let size = CONTROL + header.slots as usize * size_of::<Slot>();
+        name(&mut path, ring_dir, self.pid, self.born_ns)?;
+        let slots = self.slots as usize;
+        let begin = FIRST + u64::from(ring) * stride(self.slots);
+        let size = CONTROL + slots * size_of::<Slot>();
         check_limits(ring_dir, begin + size as u64)?;
-        // SAFETY: a C string of ours.
-        let fd = unsafe { libc::open(path.as_c_str().as_ptr(), libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC) };
-        if fd < 0 {
-            return Err(system("open"));
-        }
-        let mapped = match inode(fd) {
-            Ok(inode) if inode == self.inode => map(fd, begin, size),
+        let file = open(&path, 0)?;
+        let at = match file.about() {
+            Ok(about) if about.st_ino == self.inode => map(&file, begin, size),
             _ => Err(Failure::Gone),
-        };
-        // SAFETY: our descriptor.
-        unsafe { libc::close(fd) };
-        let at = mapped?;
-        // SAFETY: a mapping of zeroes (or of what this process wrote before) of that size, never unmapped.
+        }?;
+        // SAFETY: a mapping of zeroes of that size, never unmapped.
         unsafe {
             let control = &*at.cast::<Control>();
-            let slots = core::slice::from_raw_parts(at.cast::<u8>().add(CONTROL).cast::<Slot>(), header.slots as usize);
+            let slots = core::slice::from_raw_parts(at.cast::<u8>().add(CONTROL).cast::<Slot>(), slots);
             Ok((control, slots))
         }
     }
 }
 
-fn inode(fd: c_int) -> Result<u64, Failure> {
-    // SAFETY: all zero is a valid value, which the system fills.
+/// Opens a ring file to map a part of it. With `O_APPEND`: a write of the host to our number lands behind the end.
+fn open(path: &Path, flags: c_int) -> Result<Descriptor, Failure> {
+    let flags = flags | libc::O_RDWR | libc::O_NOFOLLOW | libc::O_APPEND;
+    Descriptor::open(path.as_c_str(), flags, 0o600).map_err(|errno| Failure::System("open", errno))
+}
+
+/// Reserves a part of a file and maps it, all zero. Reserved before use: a store into a hole of a full tmpfs
+/// would be a SIGBUS in the host. Present at once: a page fault costs more than a call.
+fn map(file: &Descriptor, begin: u64, size: usize) -> Result<*mut c_void, Failure> {
+    reserve(file.number(), begin, size)?;
+    // SAFETY: a new mapping of our own file.
     unsafe {
-        let mut about = core::mem::zeroed::<libc::stat>();
-        if libc::fstat(fd, &mut about) != 0 { Err(system("fstat")) } else { Ok(about.st_ino) }
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let at = libc::mmap(core::ptr::null_mut(), size, protection, flags, file.number(), begin as libc::off_t);
+        if at == libc::MAP_FAILED {
+            return Err(system("mmap"));
+        }
+        // What the host wrote behind the end while we had the file open may lie here: reserving does not clear it.
+        // No more comes: from now on the end of the file lies behind this part.
+        core::ptr::write_bytes(at.cast::<u8>(), 0, size);
+        Ok(at)
     }
 }
 
-/// Reserves a part of a file and maps it. Reserved before use: a store into a hole of a full tmpfs
-/// would be a SIGBUS in the host. Present at once: a page fault costs more than a call.
-fn map(fd: c_int, begin: u64, size: usize) -> Result<*mut c_void, Failure> {
-    // SAFETY: a new mapping of our own file.
-    unsafe {
-        let reserved = libc::posix_fallocate(fd, begin as libc::off_t, size as libc::off_t);
-        if reserved != 0 {
-            return Err(Failure::System("posix_fallocate", reserved));
+/// Has the file system keep room for a part of a file.
+fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), Failure> {
+    let (begin, size) = (begin as libc::off_t, size as libc::off_t);
+    // SAFETY: our own descriptor.
+    let reserved = unsafe {
+        match libc::posix_fallocate(fd, begin, size) {
+            // The file system cannot, and libc, which would write zeroes then, does not append.
+            libc::EBADF | libc::EOPNOTSUPP => {
+                libc::fcntl(fd, libc::F_SETFL, 0);
+                libc::posix_fallocate(fd, begin, size)
+            }
+            reserved => reserved,
         }
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let at = libc::mmap(core::ptr::null_mut(), size, protection, flags, fd, begin as libc::off_t);
-        if at == libc::MAP_FAILED { Err(system("mmap")) } else { Ok(at) }
-    }
+    };
+    if reserved == 0 { Ok(()) } else { Err(Failure::System("posix_fallocate", reserved)) }
 }
 
 /// Whether a file of that size may be made, on a file system that has room nobody will miss:
@@ -183,3 +227,6 @@ fn system(call: &'static str) -> Failure {
     // SAFETY: errno is the calling thread's own.
     Failure::System(call, unsafe { *libc::__errno_location() })
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests;

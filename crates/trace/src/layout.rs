@@ -187,6 +187,8 @@ impl Control {
 /// The room for the header: what lies between it and the first ring is never touched.
 pub const HEADER: usize = 20 * 1024;
 const _: () = assert!(size_of::<Header>() <= HEADER);
+/// Where the first ring begins in the files of this version.
+pub const FIRST: u64 = (HEADER as u64).next_multiple_of(UNIT);
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Control>() <= CONTROL && core::mem::offset_of!(Control, drained) == 64);
 

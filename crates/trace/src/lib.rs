@@ -1,11 +1,14 @@
 //! What a process leaves in shared memory, and how it is read back.
 //!
 //! [`layout`] and [`slot`] are the format. [`ring`] and [`file`] write it inside the host: no heap, no
-//! lock. [`reader`], [`ring_file`] and [`record`] read it, inside and outside; [`origin`] tells whose it is.
+//! lock, and no [`descriptor`] that stays. [`reader`], [`ring_file`] and [`record`] read it, inside and outside;
+//! [`origin`] tells whose it is.
 //! [`segment`], [`segment_reader`] and [`turn`] are the files that a drain makes of it.
 
 #[cfg(not(loom))]
 pub mod clock;
+#[cfg(not(loom))]
+pub mod descriptor;
 #[cfg(not(loom))]
 pub mod documents;
 #[cfg(not(loom))]
