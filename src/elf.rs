@@ -4,7 +4,7 @@
 //! first lookups come.
 
 use crate::boot;
-use crate::names::NAMES;
+use crate::names::{COUNT, NAMES};
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
@@ -16,6 +16,8 @@ const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_PLTRELSZ: i64 = 2;
 const DT_JMPREL: i64 = 23;
+const DT_FINI_ARRAY: i64 = 26;
+const DT_FINI_ARRAYSZ: i64 = 28;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
 /// An entry of a dynamic section.
@@ -177,21 +179,38 @@ impl Object {
         self.strings_of(DT_SONAME).next()
     }
 
+    /// Where the address of its last finalizer stands, if it has any.
+    pub fn last_finalizer(&self) -> Option<*mut usize> {
+        let value = |tag: i64| self.entries().find(|entry| entry.tag == tag).map(|entry| entry.value);
+        let (array, size) = (value(DT_FINI_ARRAY)?, value(DT_FINI_ARRAYSZ)?);
+        let last = (size / size_of::<usize>()).checked_sub(1)?;
+        // The loader leaves this one an offset.
+        Some((self.base + array + last * size_of::<usize>()) as *mut usize)
+    }
+
     /// The address of what this object defines as `name`.
     pub fn defined(&self, name: &CStr) -> Option<usize> {
+        self.defined_by(name, gnu_hash(name))
+    }
+
+    fn defined_by(&self, name: &CStr, hash: u32) -> Option<usize> {
         if self.gnu_hash.is_null() {
             return None;
         }
         // SAFETY: the hash table, the symbols and the strings are those of a loaded object, laid
         // out as the format says: four words of header, the filter, the buckets, the chains.
         unsafe {
-            let [buckets, first, filter_words, _] = self.gnu_hash.cast::<[u32; 4]>().read();
-            if buckets == 0 {
+            let [buckets, first, filter_words, shift] = self.gnu_hash.cast::<[u32; 4]>().read();
+            if buckets == 0 || filter_words == 0 {
+                return None;
+            }
+            // Two bits in one word for each name: one look tells nearly every name that is not there.
+            let filter = self.gnu_hash.add(4).cast::<u64>().add((hash / 64 % filter_words) as usize).read_unaligned();
+            if filter >> (hash % 64) & filter >> (hash.wrapping_shr(shift) % 64) & 1 == 0 {
                 return None;
             }
             let bucket_at = self.gnu_hash.add(4 + 2 * filter_words as usize);
             let chain_at = bucket_at.add(buckets as usize);
-            let hash = gnu_hash(name);
             let mut index = bucket_at.add((hash % buckets) as usize).read();
             if index < first {
                 return None;
@@ -217,7 +236,17 @@ impl Object {
 
     /// The address of the real function of the table that this object defines: not one of ours.
     pub fn real(&self, function: usize) -> Option<usize> {
-        self.defined(NAMES[function]).filter(|&address| !boot::is_own(address))
+        /// The hash of each function's name.
+        static HASHES: [u32; COUNT] = {
+            let mut hashes = [0; COUNT];
+            let mut at = 0;
+            while at < COUNT {
+                hashes[at] = gnu_hash(NAMES[at]);
+                at += 1;
+            }
+            hashes
+        };
+        self.defined_by(NAMES[function], HASHES[function]).filter(|&address| !boot::is_own(address))
     }
 
     /// Whether `address` is in a part of the object that is mapped writable, at least while it is
@@ -285,8 +314,14 @@ impl Object {
     }
 }
 
-fn gnu_hash(name: &CStr) -> u32 {
-    name.to_bytes().iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
+const fn gnu_hash(name: &CStr) -> u32 {
+    let mut hash = 5381u32;
+    let mut bytes = name.to_bytes();
+    while let [byte, rest @ ..] = bytes {
+        hash = hash.wrapping_mul(33).wrapping_add(*byte as u32);
+        bytes = rest;
+    }
+    hash
 }
 
 /// The last component of a path.

@@ -146,7 +146,7 @@ macro_rules! entries {
                     #[cold]
                     #[inline(never)]
                     pub(super) unsafe extern "C-unwind" fn $name($($arg: $ty,)* slot: usize, caller: usize) -> aclError {
-                        let real = target::of(Function::$name, slot);
+                        let real = target::of(Function::$name, slot, caller);
                         type Real = unsafe extern "C-unwind" fn($($ty),*) -> aclError;
                         // SAFETY: what a real library holds under this name has this signature, and the
                         // stand-in for a missing one looks at no argument.

@@ -50,6 +50,7 @@ mod stack;
 mod target;
 mod tell;
 mod thread;
+mod unload;
 mod vendor;
 mod version;
 mod world;

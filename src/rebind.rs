@@ -239,7 +239,7 @@ impl Wanted {
 /// Replaces a pointer of an object if it is still `old`, also where the loader has made it read-only,
 /// and then puts the protection back. While another thread still loads the object its page is
 /// writable and stays so.
-fn replace(object: &Object, at: *mut usize, old: usize, new: usize) {
+pub fn replace(object: &Object, at: *mut usize, old: usize, new: usize) {
     // A relocation of the code itself (-z notext) is left alone.
     if !object.is_data(at as usize) {
         return;

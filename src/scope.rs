@@ -175,6 +175,11 @@ pub fn visible_from(caller: usize, function: usize) -> Result<usize, Blind> {
     })
 }
 
+/// Whether the object that holds `caller` needs the one that holds `address`, directly or not. `false` where that is not known.
+pub fn is_needed(address: usize, caller: usize) -> bool {
+    with_map(|map| map.dependents(map.holder(address)?).has(map.holder(caller)?).then_some(())).is_ok()
+}
+
 /// The function that `object` itself brings: the first definition among what it needs, nearest first.
 pub fn brought_by(object: &Object, function: usize) -> Result<usize, Blind> {
     with_map(|map| {

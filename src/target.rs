@@ -9,7 +9,7 @@ use crate::entry::{ENTRIES, GATES};
 use crate::log::{self, Event, Once};
 use crate::names::{COUNT, NAMES};
 use crate::settings::{environment, is_secure, settings};
-use crate::{check, edge, libdl, objects, thread, vendor};
+use crate::{check, edge, libdl, objects, thread, unload, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
@@ -19,7 +19,7 @@ use aclshim_trace::ring::Place;
 use aclshim_trace::text::Text;
 use core::ffi::{CStr, c_void};
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 /// How many private entries a function has: so many different libraries can be told apart.
 pub const PRIVATE: usize = 4;
@@ -125,14 +125,15 @@ pub const fn offset(function: Function, slot: usize) -> usize {
     (function as usize * (1 + PRIVATE) + slot) * size_of::<Gate>()
 }
 
-/// The real function behind an entry; never 0.
-pub fn of(function: Function, slot: usize) -> usize {
-    known(function as usize, slot).unwrap_or_else(|| resolve(function))
+/// The real function behind an entry, for a call from `caller`; never 0.
+pub fn of(function: Function, slot: usize, caller: usize) -> usize {
+    known(function as usize, slot).unwrap_or_else(|| resolve(function, caller))
 }
 
 /// The real function behind an entry as far as it is known.
 pub fn known(function: usize, slot: usize) -> Option<usize> {
-    GATES[function][slot].known()
+    let is_revoked = slot == 0 && is_in(&REVOKED, function);
+    GATES[function][slot].known().filter(|_| !is_revoked)
 }
 
 /// What a call answers that nobody can serve.
@@ -143,9 +144,9 @@ extern "C-unwind" fn unavailable() -> aclError {
 /// Finds the next in line for an exported entry, loading the vendor's library if it must.
 #[cold]
 #[inline(never)]
-extern "C-unwind" fn resolve(function: Function) -> usize {
+extern "C-unwind" fn resolve(function: Function, caller: usize) -> usize {
     let index = function as usize;
-    if let Some(target) = edge::undisturbed(|| find_quietly(index)).flatten() {
+    if let Some(target) = edge::undisturbed(|| find_quietly(index, caller)).flatten() {
         return target;
     }
     let found = edge::kept(|| {
@@ -169,13 +170,15 @@ pub static IS_WARM_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// The next in line without a call into libdl: whoever holds its lock may be waiting for this
 /// copy, and the host's `dlerror` is not ours to touch. What is found cannot be pinned here, so it
-/// holds only until something is unloaded.
-fn find_quietly(function: usize) -> Option<usize> {
+/// holds only until something is unloaded: it is looked at again with each call, until the library is watched.
+fn find_quietly(function: usize, caller: usize) -> Option<usize> {
     let is_named = standing() == Standing::Active && !settings().real.as_bytes().is_empty();
     let unloads = objects::changes().filter(|_| !is_named)?.subs as usize + 1;
     let [target, after] = &QUIET[function];
     if after.load(Ordering::Acquire) == unloads {
-        return Some(target.load(Ordering::Relaxed));
+        let target = target.load(Ordering::Relaxed);
+        lease_in_time(target, caller);
+        return Some(target);
     }
     let found = in_any_object(function)?;
     vendor::learn_holder(found);
@@ -186,10 +189,65 @@ fn find_quietly(function: usize) -> Option<usize> {
     Some(found)
 }
 
+/// A bit for each function.
+type Functions = AtomicU32;
+const _: () = assert!(COUNT <= 32);
+
+fn is_in(functions: &Functions, function: usize) -> bool {
+    functions.load(Ordering::SeqCst) >> function & 1 == 1
+}
+
+/// Functions whose exported entry leads into a library that is not pinned, but watched.
+static LEASED: Functions = Functions::new(0);
+/// Functions whose exported entry led there before the library was finalized. The gate still holds that target, for calls
+/// that have just come past it.
+static REVOKED: Functions = Functions::new(0);
+/// Where the gates of [`LEASED`] functions led before.
+static BEFORE: [AtomicPtr<()>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
+
+/// How many calls were served by what was found quietly, since a library was last unloaded.
+static QUIET_CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// Leases what the library at `target` has, after a few calls and then ever more rarely: it takes a look at all objects and
+/// what they need, which a program that copies little, or looks something up soon, is not to pay for.
+fn lease_in_time(target: usize, caller: usize) {
+    const FIRST: u32 = 16;
+    let calls = QUIET_CALLS.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    if calls < FIRST || !calls.is_power_of_two() || !unload::watch(target, caller) {
+        return;
+    }
+    for function in (0..COUNT).filter(|&function| known(function, 0).is_none()) {
+        if let Some(target) = in_any_object(function).filter(|&target| unload::is_watched(target)) {
+            let gate = &GATES[function][0];
+            BEFORE[function].store(gate.via.load(Ordering::Relaxed), Ordering::Relaxed);
+            LEASED.fetch_or(1 << function, Ordering::SeqCst);
+            gate.lead_to(target);
+            REVOKED.fetch_and(!(1 << function), Ordering::SeqCst);
+        }
+    }
+    // Whoever finalizes a library meanwhile has seen what was leased, or we see that it is not watched any more.
+    revoke();
+}
+
+/// Closes the gates that lead into libraries that are not watched any more: they are about to be unloaded.
+pub fn revoke() {
+    let is_over = |gate: &Gate| !unload::is_watched(gate.target.load(Ordering::Relaxed));
+    for function in (0..COUNT).filter(|&function| is_in(&LEASED, function) && is_over(&GATES[function][0])) {
+        let gate = &GATES[function][0];
+        REVOKED.fetch_or(1 << function, Ordering::SeqCst);
+        gate.detour.fetch_or(CLOSED, Ordering::AcqRel);
+        gate.via.store(BEFORE[function].load(Ordering::Relaxed), Ordering::Release);
+        LEASED.fetch_and(!(1 << function), Ordering::SeqCst);
+        QUIET_CALLS.store(0, Ordering::Relaxed);
+    }
+}
+
 /// Makes `target` the next in line for good.
 pub fn keep(function: usize, target: usize) {
     pin(target);
     GATES[function][0].lead_to(target);
+    LEASED.fetch_and(!(1 << function), Ordering::SeqCst);
+    REVOKED.fetch_and(!(1 << function), Ordering::SeqCst);
 }
 
 fn say_unavailable(function: usize) {
@@ -215,15 +273,15 @@ pub fn warm_at_start() {
     }
 }
 
-/// Whether an object brings the vendor's functions.
+/// Whether an object brings functions of the vendor's: any, since a stub or an old release may lack each of them.
 pub fn is_vendor(object: &Object) -> bool {
-    object.real(Function::aclrtMemcpy as usize).is_some()
+    (0..COUNT).any(|function| object.real(function).is_some())
 }
 
 /// Finds the targets of the exported entries ahead of the first call, which may come in a signal
 /// handler, or while another thread holds the loader's lock and waits for the caller.
 pub fn warm() {
-    for function in (0..COUNT).filter(|&function| known(function, 0).is_none()) {
+    for function in (0..COUNT).filter(|&function| known(function, 0).is_none() || is_in(&LEASED, function)) {
         if let Some(target) = next_in_line(function) {
             keep(function, target);
         }

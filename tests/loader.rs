@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::PathBuf;
 use support::{Build, Output, Run, host, sim, target};
 
 /// Runs it with and without the shim; both must be the same.
@@ -135,4 +136,82 @@ fn where_too_many_libraries_have_one_function_the_last_go_past_us_and_the_log_sa
     let said: Vec<_> =
         output.log().into_iter().map(|line| line["event"].clone()).filter(|event| event == "bypassed").collect();
     assert_eq!(said, ["bypassed"]);
+}
+
+// ---- A library that a plugin brings, called by what the loader has bound, with no lookup afterwards ----
+
+/// The modes in which calls go different ways.
+const MODES: [(&str, &str); 4] =
+    [("ACLSHIM_MODE", "observe"), ("ACLSHIM_MODE", "off"), ("ACLSHIM_MODE", "enforce"), ("ACLSHIM_DRAIN", "outside")];
+
+/// A part of a vendor's library, which may be unloaded, and a plugin that brings it.
+fn brought(argument: &str) -> (PathBuf, PathBuf) {
+    let vendor = Build::new("hosts/unload_vendor.c").library("unload_vendor");
+    let plugin = Build::new("hosts/unload_plugin.c").arg(argument).arg(&vendor).library("unload_plugin");
+    (plugin, vendor.parent().unwrap().to_owned())
+}
+
+/// The program that opens it. It counts how often the list of loaded objects is read.
+fn opener() -> PathBuf {
+    Build::new("hosts/unload_host.c").arg("-rdynamic").program()
+}
+
+/// Runs it with and without the shim in each mode; what it shows is the same, but for how often the list is read.
+#[track_caller]
+fn same_in_all_modes(run: impl Fn() -> Run) -> Vec<String> {
+    let without = run().run().ok();
+    let with = MODES.map(|(name, value)| {
+        let with = run().shim().env(name, value).run();
+        let plain = |text: &str| text.replace("at times", "never").replace("each time", "never");
+        assert_eq!((with.status.code(), plain(&with.stdout)), (Some(0), plain(&without.stdout)), "{name}={value}");
+        assert_eq!(with.stderr, without.stderr, "{name}={value}");
+        with.stdout
+    });
+    with.into()
+}
+
+#[test]
+fn what_a_plugin_brings_is_not_searched_for_with_each_call() {
+    let (plugin, folder) = brought("-UCOPIES");
+    let program = opener();
+    for stdout in same_in_all_modes(|| Run::new(&program).arg(&plugin).library_path(&folder)) {
+        assert_eq!(stdout, "round 0: searched never\nunloaded after 2000 calls\n");
+    }
+    let plugin = Build::new("hosts/unload_plugin.c").link("ascendcl").library("unload_plugin");
+    for stdout in same_in_all_modes(|| Run::new(&program).arg(&plugin).sim()) {
+        assert_eq!(stdout, "round 0: searched never\n", "the simulated device");
+    }
+}
+
+#[test]
+fn a_library_that_lacks_some_functions_is_not_searched_for_with_each_call() {
+    let vendor = Build::new("hosts/unload_vendor.c").library("unload_vendor");
+    let (plugin, folder) = brought("-UCOPIES");
+    // The program itself is linked to it.
+    let program = Build::new("hosts/unload_host.c").arg("-rdynamic").arg(&vendor).program();
+    for stdout in same_in_all_modes(|| Run::new(&program).arg(&plugin).library_path(&folder)) {
+        assert_eq!(stdout, "round 0: searched never\nunloaded after 2000 calls\n");
+    }
+}
+
+#[test]
+fn what_a_plugin_brings_may_be_unloaded_and_come_back_elsewhere() {
+    let (plugin, folder) = brought("-UCOPIES");
+    let program = opener();
+    for stdout in same_in_all_modes(|| Run::new(&program).arg(&plugin).arg("5").library_path(&folder)) {
+        let round = |round: usize| format!("round {round}: searched never\nunloaded after 2000 calls\n");
+        assert_eq!(stdout, (0..5).map(round).collect::<String>());
+    }
+    let output = Run::new(&program).arg(&plugin).arg("5").library_path(&folder).shim().run().ok();
+    let stat = output.stat();
+    assert_eq!((stat.total("calls") + stat.total("not_recorded"), stat.total("in_flight")), (10_000, 0));
+}
+
+#[test]
+fn a_constructor_may_wait_for_a_thread_that_makes_many_copies() {
+    let (plugin, folder) = brought("-DCOPIES=5000");
+    let program = opener();
+    for stdout in same_in_all_modes(|| Run::new(&program).arg(&plugin).library_path(&folder)) {
+        assert_eq!(stdout, "copies of a thread: 0\nround 0: searched never\nunloaded after 7000 calls\n");
+    }
 }

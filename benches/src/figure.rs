@@ -26,6 +26,8 @@ pub const KEYS: &[(&str, Figure)] = &[
     ("cold_ns", |case| case.of.cold_ns.min()),
     ("cold_median_ns", |case| case.of.cold_ns.median()),
     ("batch_1000_ns_per_item", batch_ns_per_item),
+    ("brought_ns", |case| case.of.brought_ns.min()),
+    ("partial_ns", |case| case.of.partial_ns.min()),
     ("instructions", |case| case.of.instructions),
     ("thread_gain", thread_gain),
     ("recorded_share", |case| case.of.share.median()),
@@ -53,6 +55,8 @@ pub const OF_A_CALL: &[Column] = &[
     (["cold", "+ns"], 1, |case| case.over(COLD_NS)),
     (["cold", "x limit"], 2, |case| case.times_limit(COLD_NS)),
     (["batch", "ns/item"], 2, batch_ns_per_item),
+    (["brought", "ns"], 1, |case| case.of.brought_ns.min()),
+    (["partial", "ns"], 1, |case| case.of.partial_ns.min()),
     (["+instr.", "a call"], 0, |case| case.over(INSTRUCTIONS)),
 ];
 

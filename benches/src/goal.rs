@@ -1,7 +1,8 @@
 //! What is aimed at: one row a goal. A missed one is said; nothing fails by it, because a time depends on the machine.
 
 use crate::figure::{
-    COLD_NS, INSTRUCTIONS, NS, SUSTAINED_NS, batch_ns_per_item, first_call_us, rss_kib, rss_per_thread_kib, startup_us,
+    COLD_NS, INSTRUCTIONS, NS, Part, SUSTAINED_NS, batch_ns_per_item, first_call_us, rss_kib, rss_per_thread_kib,
+    startup_us,
 };
 use crate::report::Report;
 use std::fmt::{self, Display, Formatter};
@@ -78,6 +79,26 @@ pub const GOALS: &[Goal] = &[
         text: "off: ns over tail_jump",
         bound: AtMost(3.0),
         value: |run| Some(run.case("off")?.of.ns.min()? - run.case("tail_jump")?.of.ns.min()?),
+    },
+    Goal {
+        text: "record, a library that a plugin brings, no lookup: ns, x linked",
+        bound: AtMost(1.5),
+        value: |run| times_linked(run, "record", |of| of.brought_ns.min()),
+    },
+    Goal {
+        text: "off, a library that a plugin brings, no lookup: ns, x linked",
+        bound: AtMost(1.5),
+        value: |run| times_linked(run, "off", |of| of.brought_ns.min()),
+    },
+    Goal {
+        text: "record, a library that lacks aclrtMemcpy: ns, x linked",
+        bound: AtMost(1.5),
+        value: |run| times_linked(run, "record", |of| of.partial_ns.min()),
+    },
+    Goal {
+        text: "off, a library that lacks aclrtMemcpy: ns, x linked",
+        bound: AtMost(1.5),
+        value: |run| times_linked(run, "off", |of| of.partial_ns.min()),
     },
     Goal {
         text: "record, a batch of 1,000: ns added an item, without the addresses",
@@ -172,4 +193,10 @@ impl Display for Bound {
 
 fn times_record(run: &Report, name: &str) -> Option<f64> {
     Some(run.case(name)?.over(NS)? / run.case("record")?.over(NS)?)
+}
+
+/// What was measured of a variant, as a multiple of a call into a whole library that the host is linked to.
+fn times_linked(run: &Report, name: &str, part: Part) -> Option<f64> {
+    let case = run.case(name)?;
+    Some(part(case.of)? / NS(case.of)?)
 }

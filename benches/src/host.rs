@@ -6,6 +6,7 @@ use crate::scratch::Scratch;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The numbers that the host printed, by key.
@@ -42,6 +43,12 @@ pub fn run(variant: &Ready, scratch: &Scratch, arguments: &[impl AsRef<str>]) ->
     Ok(printed)
 }
 
+/// Runs the host in another form; what it printed.
+pub fn run_as(program: &Path, variant: &Ready, scratch: &Scratch, arguments: &[impl AsRef<str>]) -> Result<Printed> {
+    let (printed, ()) = run_program(program, variant, scratch, arguments, || Ok(()))?;
+    Ok(printed)
+}
+
 /// The same, with a look at what the host left before it is swept away.
 pub fn run_and<T>(
     variant: &Ready,
@@ -49,8 +56,18 @@ pub fn run_and<T>(
     arguments: &[impl AsRef<str>],
     look: impl FnOnce() -> Result<T>,
 ) -> Result<(Printed, T)> {
+    run_program(&scratch.host, variant, scratch, arguments, look)
+}
+
+fn run_program<T>(
+    program: &Path,
+    variant: &Ready,
+    scratch: &Scratch,
+    arguments: &[impl AsRef<str>],
+    look: impl FnOnce() -> Result<T>,
+) -> Result<(Printed, T)> {
     let name = variant.row.name;
-    let output = command(&scratch.host, variant, scratch)
+    let output = command(program, variant, scratch)
         .args(arguments.iter().map(AsRef::as_ref))
         .output()
         .context("the host cannot be run")?;

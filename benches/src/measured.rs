@@ -21,6 +21,10 @@ pub struct Measured {
     pub cold_ns: Samples,
     /// Nanoseconds a batch, each of a burst.
     pub batch_ns: Samples,
+    /// Nanoseconds a call, warm, where a plugin brings the vendor's library and nothing is looked up.
+    pub brought_ns: Samples,
+    /// Nanoseconds a call, warm, where the vendor's library lacks `aclrtMemcpy`.
+    pub partial_ns: Samples,
     /// Nanoseconds of a process's first call.
     pub first_call_ns: Samples,
     /// What is resident after the calls.
@@ -85,6 +89,16 @@ impl Measured {
         if variant.row.has(Also::Batch) {
             let printed = host::run(variant, scratch, &load("batch", round, &variant.row.load))?;
             self.batch_ns.extend(printed.all("batch_ns")?);
+        }
+        Ok(())
+    }
+
+    /// Calls into a library that a plugin brings, and into one that lacks a function.
+    pub fn found(&mut self, variant: &Ready, scratch: &Scratch, round: usize) -> Result<()> {
+        if variant.row.has(Also::Found) {
+            let run = |program| host::run_as(program, variant, scratch, &load("warm", round, &variant.row.load));
+            self.brought_ns.extend(run(&scratch.brought)?.all("ns")?);
+            self.partial_ns.extend(run(&scratch.partial)?.all("ns")?);
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ pub fn measure(variants: &[Ready], scratch: &Scratch, rounds: usize) -> Result<V
         each(&|measured, variant| measured.sustained(variant, scratch, round))?;
         each(&|measured, variant| measured.cold(variant, scratch, round))?;
         each(&|measured, variant| measured.batch(variant, scratch, round))?;
+        each(&|measured, variant| measured.found(variant, scratch, round))?;
         for _ in 0..PAIRS.div_ceil(rounds) {
             each(&|measured, variant| measured.threads(variant, scratch))?;
         }

@@ -18,6 +18,10 @@ pub struct Scratch {
     pub own: PathBuf,
     /// The host program.
     pub host: PathBuf,
+    /// The host as a plugin that brings the vendor's library, and looks nothing up.
+    pub brought: PathBuf,
+    /// The host with a vendor library that lacks `aclrtMemcpy`.
+    pub partial: PathBuf,
     /// `ACLSHIM_RING_DIR` of the children: on tmpfs, as in production.
     pub ring: PathBuf,
     /// `ACLSHIM_DIR` of the children.
@@ -37,32 +41,33 @@ impl Scratch {
         let shared = std::env::var_os("ACLSHIM_RING_DIR").unwrap_or_else(|| "/dev/shm".into());
         let scratch = Self {
             host: own.join("host"),
+            brought: own.join("brought"),
+            partial: own.join("partial/host"),
             ring: Path::new(&shared).join(format!("aclshim-bench-{id}")),
             log: own.join("log"),
             built,
             bench,
             own,
         };
-        for folder in [&scratch.own, &scratch.ring, &scratch.log] {
+        let partial = scratch.own.join("partial");
+        for folder in [&scratch.own, &scratch.ring, &scratch.log, &partial] {
             fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         }
-        scratch.compile_vendor()?;
-        let vendor = format!("-L{}", scratch.own.display());
-        let libraries = ["-Wl,-z,now,-rpath,$ORIGIN", &vendor, "-lascendcl", "-lpthread"].map(String::from);
-        compile(&HOST.map(source), &scratch.host, &libraries)?;
+        compile_vendor(&scratch.own, |_| true)?;
+        compile_vendor(&partial, |name| name != "aclrtMemcpy")?;
+        compile(&HOST.map(source), &scratch.host, &linked(&scratch.own))?;
+        compile(&HOST.map(source), &scratch.partial, &linked(&partial))?;
+        scratch.compile_brought()?;
         Ok(scratch)
     }
 
-    /// A library whose functions return at once; all of the table, as the vendor's has them all.
-    fn compile_vendor(&self) -> Result<()> {
-        let mut text = String::new();
-        for row in FUNCTIONS {
-            writeln!(text, "int {}(void) {{ return 0; }}", row.name)?;
-        }
-        let file = self.own.join("vendor.c");
-        fs::write(&file, text)?;
-        let options = ["-shared", "-fPIC", "-Wl,-soname,libascendcl.so"].map(String::from);
-        compile(&[file], &self.own.join("libascendcl.so"), &options)
+    fn compile_brought(&self) -> Result<()> {
+        let plugin = self.own.join("libhost.so");
+        let sources: Vec<_> = HOST.into_iter().chain(["plugin.c"]).map(source).collect();
+        let options = ["-shared", "-fPIC", "-Dmain=host_main"].map(String::from);
+        compile(&sources, &plugin, &[&options[..], &linked(&self.own)].concat())?;
+        let options = [format!("-DPLUGIN=\"{}\"", plugin.display()), "-rdynamic".into(), "-ldl".into()];
+        compile(&[source("opener.c")], &self.brought, &options)
     }
 
     /// `LTTNG_HOME` of the children.
@@ -74,6 +79,24 @@ impl Scratch {
     pub fn sweep(&self) -> Result<Found> {
         Ok(Found { ring: swept(&self.ring)?, log: swept(&self.log)? })
     }
+}
+
+/// How a host is linked to the vendor library in `folder`.
+fn linked(folder: &Path) -> Vec<String> {
+    let vendor = format!("-L{}", folder.display());
+    ["-Wl,-z,now,-rpath,$ORIGIN", &vendor, "-lascendcl", "-lpthread"].map(String::from).into()
+}
+
+/// A library whose functions return at once: those of the table that it `has`, as the vendor's has them all.
+fn compile_vendor(folder: &Path, has: impl Fn(&str) -> bool) -> Result<()> {
+    let mut text = String::new();
+    for row in FUNCTIONS.iter().filter(|row| has(row.name)) {
+        writeln!(text, "int {}(void) {{ return 0; }}", row.name)?;
+    }
+    let file = folder.join("vendor.c");
+    fs::write(&file, text)?;
+    let options = ["-shared", "-fPIC", "-Wl,-soname,libascendcl.so"].map(String::from);
+    compile(&[file], &folder.join("libascendcl.so"), &options)
 }
 
 impl Drop for Scratch {

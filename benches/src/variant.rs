@@ -41,6 +41,8 @@ pub enum Also {
     Threads,
     /// A batch of 1,000 items.
     Batch,
+    /// A library that a plugin brings, and one that lacks a function.
+    Found,
     /// What many short threads leave in the ring.
     BriefThreads,
     /// Whether all is recorded at a steady pace.
@@ -70,7 +72,7 @@ pub const VARIANTS: &[Variant] = &[
         settings: &[],
         load: BURSTS,
         leaves: Leaves::NOTHING,
-        also: &[Also::Threads, Also::Batch],
+        also: &[Also::Threads, Also::Batch, Also::Found],
     },
     Variant {
         name: "tail_jump",
@@ -88,7 +90,7 @@ pub const VARIANTS: &[Variant] = &[
         settings: &[("ACLSHIM_MODE", "off")],
         load: BURSTS,
         leaves: Leaves::NOTHING,
-        also: &[],
+        also: &[Also::Found],
     },
     Variant {
         name: "check",
@@ -106,7 +108,7 @@ pub const VARIANTS: &[Variant] = &[
         settings: &[("ACLSHIM_RECORD", "flight"), ("ACLSHIM_DRAIN", "off")],
         load: BURSTS,
         leaves: RING,
-        also: &[Also::Threads, Also::Batch, Also::BriefThreads],
+        also: &[Also::Threads, Also::Batch, Also::Found, Also::BriefThreads],
     },
     Variant {
         name: "record_items_apart",

@@ -72,6 +72,9 @@ fn one_round_writes_every_key_with_a_number_for_every_variant() {
     }
     numbers(&written, "batch_1000_ns_per_item", &["check", "record", "record_items_apart", "record_drained"]);
     positive(&written, "reading", &["stat_s", "bare_s", "stat_calls_per_s", "stat_rss_growth"]);
+    for key in ["brought_ns", "partial_ns"] {
+        positive(&written, key, &["direct", "off", "record"]);
+    }
     positive(&written, "thread_gain", &["direct", "record"]);
     positive(&written, "ring_file_kib_10000_threads", &["record", "record_drained"]);
     positive(&written, "recorded_share", &["record_drained"]);

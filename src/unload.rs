@@ -1,0 +1,92 @@
+//! Libraries that tell us when they are unloaded, so that their functions can be called without a pin.
+//!
+//! What a copy finds by itself cannot be pinned: `dlopen` takes the loader's lock, and its holder, such as a plugin's
+//! constructor, may be waiting for the thread that copies. Nor may it be called after the library is gone. But the loader
+//! runs the finalizers of every library that it has initialised before it unmaps it. So one entry of the library's
+//! DT_FINI_ARRAY, the last, which is called first, is replaced by a function of ours: it closes the gates that lead into
+//! the library ([`target::revoke`]) and goes on to that entry.
+//!
+//! This cannot deadlock: the one lock that is taken is that of `dl_iterate_phdr`, which the loader never holds while it runs
+//! anybody's code. It starts no thread and keeps nothing loaded. A library that has no finalizer, or whose entry cannot be
+//! replaced, is searched for with each call, as before.
+
+use crate::elf::Object;
+use crate::{objects, rebind, scope, target};
+use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+type Finalizer = extern "C-unwind" fn();
+
+/// A library whose finalizers tell us that it is unloaded.
+struct Watched {
+    /// The start of its span, stored last, and the end; 0 where no library is watched.
+    start: AtomicUsize,
+    end: AtomicUsize,
+    /// The finalizer that ours was put in the place of.
+    finalizer: AtomicUsize,
+}
+
+impl Watched {
+    const NONE: Self = Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0), finalizer: AtomicUsize::new(0) };
+
+    fn holds(&self, address: usize) -> bool {
+        let start = self.start.load(Ordering::SeqCst);
+        start != 0 && (start..self.end.load(Ordering::Relaxed)).contains(&address)
+    }
+}
+
+/// The finalizers of ours, one for each library that can be watched. (The runtime is one library, or two.)
+const FINALIZERS: [Finalizer; 2] = [finalize::<0>, finalize::<1>];
+static WATCHED: [Watched; FINALIZERS.len()] = [const { Watched::NONE }; FINALIZERS.len()];
+
+/// Stands in for a finalizer of a library; called by the thread that unloads it, or ends the program.
+extern "C-unwind" fn finalize<const NUMBER: usize>() {
+    let watched = &WATCHED[NUMBER];
+    let finalizer = watched.finalizer.load(Ordering::Acquire);
+    watched.start.store(0, Ordering::SeqCst);
+    target::revoke();
+    // SAFETY: what stood in the library's array in our place; that is stored before we are.
+    let finalizer = unsafe { core::mem::transmute::<usize, Finalizer>(finalizer) };
+    finalizer();
+}
+
+/// Whether the library that holds `address` is watched.
+pub fn is_watched(address: usize) -> bool {
+    WATCHED.iter().any(|watched| watched.holds(address))
+}
+
+/// Has the library that holds `address` watched, if that can be done; whether it is.
+///
+/// Only for a `caller` in an object that needs the library: the code of that object runs, so the library is initialised, and
+/// not finalized yet. (One that is just being loaded, and then cannot be, is unmapped without a call of ours.)
+pub fn watch(address: usize, caller: usize) -> bool {
+    if !is_watched(address) && scope::is_needed(address, caller) {
+        objects::each(|_, object| match object() {
+            Some(object) if object.span.holds(address) => {
+                replace_finalizer(&object);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        });
+    }
+    is_watched(address)
+}
+
+/// Puts ours in the place of a library's last finalizer. Under the loader's lock, and so by one thread at a time.
+fn replace_finalizer(object: &Object) {
+    let free = WATCHED.iter().zip(FINALIZERS).find(|(watched, _)| watched.start.load(Ordering::Relaxed) == 0);
+    let (Some((watched, ours)), Some(place)) = (free, object.last_finalizer()) else { return };
+    let ours = ours as usize;
+    // SAFETY: an entry of an array of a loaded object, which the loader's lock keeps loaded.
+    let finalizer = unsafe { place.read_volatile() };
+    if finalizer == 0 || is_watched(object.span.start) {
+        return;
+    }
+    watched.finalizer.store(finalizer, Ordering::Release);
+    rebind::replace(object, place, finalizer, ours);
+    // SAFETY: as above.
+    if unsafe { place.read_volatile() } == ours {
+        watched.end.store(object.span.end, Ordering::Relaxed);
+        watched.start.store(object.span.start, Ordering::SeqCst);
+    }
+}
