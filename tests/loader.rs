@@ -215,3 +215,43 @@ fn a_constructor_may_wait_for_a_thread_that_makes_many_copies() {
         assert_eq!(stdout, "copies of a thread: 0\nround 0: searched never\nunloaded after 7000 calls\n");
     }
 }
+
+#[test]
+fn a_library_that_the_host_closes_stays_while_we_lead_to_it() {
+    // Not the simulated one, which stays in any case.
+    let vendor = Build::new("hosts/check_vendor.c").library("ascendcl");
+    let second = Build::new("hosts/check_vendor.c").arg("-O2").library("second");
+    let plugin = |vendor| Build::new("hosts/loader_pin.c").arg("-DPLUGIN").arg(vendor).library("plugin");
+    let (of_vendor, of_second) = (plugin(&vendor), plugin(&second));
+    let program = Build::new("hosts/loader_pin.c").program();
+    for (how, library, first) in [
+        ("handle", &vendor, None),
+        ("default", &vendor, None),
+        ("plugin", &of_vendor, None),
+        ("bound", &of_vendor, None),
+        ("handle", &second, Some(&vendor)),
+        ("bound", &of_second, Some(&vendor)),
+    ] {
+        let run = Run::new(&program).arg(how).arg(library);
+        let run = first.into_iter().fold(run, Run::arg).library_path(second.parent().unwrap());
+        let output = run.library_path(vendor.parent().unwrap()).shim().run().ok();
+        assert_eq!(output.stdout, "open: 0\nclosed: 0\n", "{how} {first:?}");
+        assert_eq!(output.stat().total("calls"), 2, "{how} {first:?}");
+    }
+}
+
+#[test]
+fn pages_that_the_loader_has_made_read_only_are_so_behind_us() {
+    let old = target("sim/no-batch");
+    for binding in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+        let build = || Build::new("hosts/loader_relro.c").arg(binding).arg("-Wl,-z,relro");
+        let program = build().arg("-fPIE").arg("-pie").program();
+        // Pointers in the table of all, and in that of calls.
+        for table in ["-fno-plt", "-fplt"] {
+            let plugin = build().arg("-DPLUGIN").arg(table).link("ascendcl").library("plugin");
+            let output = same(|| Run::new(&program).arg(&plugin).library_path(&old).env("ASCENDCL_SIM_CANN", "9.2"));
+            assert!(output.stdout.starts_with("copied: 0\nbatches: 0\nplugin 0 r--p\n"), "{}", output.stdout);
+            assert_eq!(output.stat().total("calls"), 1, "{binding} {table}: redirected");
+        }
+    }
+}
