@@ -222,3 +222,17 @@ fn a_library_that_copies_before_it_is_pinned_is_asked_once_it_is() {
         assert_eq!(output.stdout, "0 0 0, then 1 1 1\n", "{drain}");
     }
 }
+
+#[test]
+fn the_library_is_not_asked_inside_a_signal_handler_which_may_have_interrupted_it() {
+    let vendor = Build::new("hosts/check_vendor.c").library("ascendcl");
+    let program = host("hosts/check_handler.c");
+    for drain in ["auto", "off"] {
+        for arguments in ["0", "3", "0 stack", "3 stack"] {
+            let run = words(Run::new(&program), arguments).library_path(vendor.parent().unwrap()).shim();
+            let output = run.env("ACLSHIM_DRAIN", drain).run().ok();
+            let said = "copies of a handler: 0 0 0\ncopies of the program: 1 1 1\n";
+            assert_eq!(output.stdout, said, "{drain}, {arguments}");
+        }
+    }
+}
