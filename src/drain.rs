@@ -128,13 +128,14 @@ fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void, stack: Option<usize>) 
     }
 }
 
-/// Holds back all signals and takes a name. By libc's function: the raw call would also hold back the
-/// signals that libc needs itself, and the host's setuid would hang.
+/// Holds back all signals but that of a sandbox, and takes a name. By libc's function: the raw call would also hold back
+/// the signals that libc needs itself, and the host's setuid would hang.
 fn keep_out_of_sight() {
     // SAFETY: signal sets of ours, our own thread's name.
     unsafe {
         let mut all = core::mem::zeroed();
         libc::sigfillset(&mut all);
+        libc::sigdelset(&mut all, libc::SIGSYS);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, ptr::null_mut());
         libc::prctl(libc::PR_SET_NAME, c"aclshim".as_ptr());
         // Not on the one processor that the host has kept for the thread that happened to copy first.

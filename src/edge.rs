@@ -41,22 +41,37 @@ pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
     // By libc's function: the raw call would also hold back the signals that libc needs itself.
     // SAFETY: signal sets of ours.
     unsafe {
-        let mut all = core::mem::zeroed();
+        let mut ours = core::mem::zeroed();
         let mut before = core::mem::zeroed();
-        libc::sigfillset(&mut all);
-        // Not those that an instruction of our own may raise (a sandbox answers system calls by
-        // SIGSYS): held back, they would kill the host.
+        libc::sigfillset(&mut ours);
+        // Not those that an instruction of our own may raise: held back, they would kill the host. They are as the host has
+        // them: one that it holds back may be pending, and must not come now.
         let of_instructions =
             [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
         for signal in of_instructions {
-            libc::sigdelset(&mut all, signal);
+            libc::sigdelset(&mut ours, signal);
         }
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &ours, &mut before);
+        if libc::sigismember(&before, libc::SIGSYS) == 1 {
+            let_sandbox_answer();
+        }
         let outer = thread::current().held_back.replace(&raw const before);
         let answer = kept(work);
         thread::current().held_back.set(outer);
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, core::ptr::null_mut());
         answer
+    }
+}
+
+/// Lets SIGSYS through: a sandbox answers system calls of ours by it, also in a thread that makes none of its own, and
+/// where it is held back the kernel ends the program.
+pub fn let_sandbox_answer() {
+    // SAFETY: a signal set of ours.
+    unsafe {
+        let mut answer = core::mem::zeroed();
+        libc::sigemptyset(&mut answer);
+        libc::sigaddset(&mut answer, libc::SIGSYS);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &answer, core::ptr::null_mut());
     }
 }
 
