@@ -101,8 +101,7 @@ fn start() -> i32 {
     spawn(keep, None).map_or_else(|failed| failed, |id| unsafe { libc::pthread_detach(id) })
 }
 
-/// Starts a thread with a stack of that size, or of the usual one. It runs as any thread does, whatever the policy of
-/// the one that happened to copy first.
+/// Starts a thread with a stack of that size, or of the usual one.
 fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void, stack: Option<usize>) -> Result<libc::pthread_t, i32> {
     // SAFETY: attributes and a thread of our own.
     unsafe {
@@ -112,8 +111,6 @@ fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void, stack: Option<usize>) 
         if failed != 0 {
             return Err(failed);
         }
-        libc::pthread_attr_setinheritsched(&mut attributes, libc::PTHREAD_EXPLICIT_SCHED);
-        libc::pthread_attr_setschedpolicy(&mut attributes, libc::SCHED_OTHER);
         if let Some(size) = stack {
             libc::pthread_attr_setstacksize(&mut attributes, size);
         }
@@ -128,8 +125,8 @@ fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void, stack: Option<usize>) 
     }
 }
 
-/// Holds back all signals but that of a sandbox, and takes a name. By libc's function: the raw call would also hold back
-/// the signals that libc needs itself, and the host's setuid would hang.
+/// Holds back all signals but that of a sandbox, takes a name, and runs where and as any thread of the program may. By
+/// libc's function: the raw call would also hold back the signals that libc needs itself, and the host's setuid would hang.
 fn keep_out_of_sight() {
     // SAFETY: signal sets of ours, our own thread's name.
     unsafe {
@@ -138,6 +135,9 @@ fn keep_out_of_sight() {
         libc::sigdelset(&mut all, libc::SIGSYS);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, ptr::null_mut());
         libc::prctl(libc::PR_SET_NAME, c"aclshim".as_ptr());
+        // Not in real time, as the thread that happened to copy first may. Here, because as an attribute of a new thread the
+        // policy is refused with the priority of its creator.
+        libc::sched_setscheduler(0, libc::SCHED_OTHER, &libc::sched_param { sched_priority: 0 });
         // Not on the one processor that the host has kept for the thread that happened to copy first.
         let mut may = core::mem::zeroed::<libc::cpu_set_t>();
         if libc::sched_getaffinity(libc::getpid(), size_of_val(&may), &mut may) == 0 {
