@@ -364,8 +364,8 @@ impl Judgement {
     }
 
     /// What it adds to the extent of the call's record.
-    pub fn extent(&self) -> u64 {
-        Extent::new(0, if self.refusal.is_some() { REFUSED } else { 0 }, 0).0
+    pub fn extent(&self) -> Extent {
+        Extent::new(0, if self.refusal.is_some() { REFUSED } else { 0 }, 0)
     }
 }
 

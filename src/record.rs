@@ -20,7 +20,7 @@ use aclshim_facts::call::{Call, Form};
 use aclshim_trace::clock::{counter, monotonic_ns, ticks};
 use aclshim_trace::generation;
 use aclshim_trace::layout::Mode;
-use aclshim_trace::record::Extent;
+use aclshim_trace::record::{Extent, found_words};
 use aclshim_trace::ring::{Place, Slots};
 use aclshim_trace::slot::{Head, KIND_MAX, Layout, Note, Slot, end_word};
 use core::arch::asm;
@@ -222,8 +222,7 @@ impl Frame {
     pub fn tell(&self, judgement: &Judgement) {
         // SAFETY: NULL, or the calling thread's own.
         let Some(place) = (unsafe { self.place.as_ref() }).filter(|place| place.is_open()) else { return };
-        let [low, high] = [judgement.bits as u64, (judgement.bits >> 64) as u64];
-        self.add(&[(1, low), (2, high), (3, judgement.extent())]);
+        self.add(&found_words(judgement.bits, judgement.extent()));
         let number = self.head.number(place.next.load(Ordering::Relaxed));
         // SAFETY: the place is open, and ours. Without room for a note there are still the bits.
         judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });

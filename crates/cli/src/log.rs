@@ -8,11 +8,11 @@ use crate::stat::{duration, human};
 use crate::symbols::{Place, Symbols};
 use crate::time::moment;
 use crate::traces::{Nothing, Traces, ring_folders};
+use aclshim_collect::judge::rule_ids;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::code;
 use aclshim_facts::message::value;
-use aclshim_facts::rules::RULES;
 use anyhow::Result;
 use filter::Filter;
 use serde::Serialize;
@@ -75,12 +75,7 @@ struct Line<'a> {
     symbol: Option<&'a str>,
     file: Option<&'a str>,
     line: Option<u32>,
-    rules: Vec<&'a str>,
-}
-
-/// The ids of rules.
-pub fn rule_ids(bits: u128) -> Vec<&'static str> {
-    RULES.iter().filter(|rule| bits >> rule.number & 1 == 1).map(|rule| rule.id).collect()
+    rules: Vec<Cow<'static, str>>,
 }
 
 /// The arguments of a call by name, as C code would write them.
@@ -254,7 +249,7 @@ fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
         line.push_str(" injected");
     }
     if seen.rules != 0 {
-        let _ = write!(line, " [{}]", rule_ids(seen.rules).join(" "));
+        let _ = write!(line, " [{}]", rule_ids(seen.rules).collect::<Vec<_>>().join(" "));
     }
     line
 }
@@ -289,7 +284,7 @@ fn as_json(seen: &Seen<'_>, sites: &mut Sites) -> String {
         symbol: place.as_ref().map(|place| place.symbol.as_str()),
         file: place.as_ref().and_then(|place| place.file.as_deref()),
         line: place.as_ref().and_then(|place| place.line),
-        rules: rule_ids(seen.rules),
+        rules: rule_ids(seen.rules).collect(),
     };
     serde_json::to_string(&line).unwrap_or_default()
 }

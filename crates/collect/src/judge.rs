@@ -18,6 +18,7 @@ use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES};
 use aclshim_trace::slot::Words;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 /// So many findings of a rule and a call site are told one by one.
@@ -76,6 +77,14 @@ pub struct Total {
     pub by_severity: [u64; 4],
 }
 
+impl Total {
+    fn count(&mut self, severity: Severity) {
+        self.found += 1;
+        self.worst = self.worst.max(Some(severity));
+        self.by_severity[severity as usize] += 1;
+    }
+}
+
 /// The call that a finding is about.
 struct At<'a> {
     function: Function,
@@ -121,6 +130,31 @@ pub struct Drift {
     pub expected: i32,
     /// What came.
     pub returned: i32,
+}
+
+/// The bits of the rules that this release knows.
+const KNOWN: u128 = u128::MAX >> (u128::BITS as usize - RULES.len());
+
+/// The numbers of the bits that are set.
+fn numbers(mut bits: u128) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let number = (bits != 0).then(|| bits.trailing_zeros() as u8);
+        bits &= bits.wrapping_sub(1);
+        number
+    })
+}
+
+/// The ids of rules, by their bits. A rule of a later release, which the host may be of, has none here: its number stands
+/// for it, so that what it found is not lost.
+pub fn rule_ids(bits: u128) -> impl Iterator<Item = Cow<'static, str>> {
+    numbers(bits).map(rule_id)
+}
+
+fn rule_id(number: u8) -> Cow<'static, str> {
+    match RULES.get(usize::from(number)) {
+        Some(rule) => rule.id.into(),
+        None => format!("UNKNOWN-RULE-{number}").into(),
+    }
 }
 
 /// The value of a setting among those that were in force.
@@ -223,7 +257,7 @@ impl Judge {
 
     /// A note of the host's about an earlier call. If that has been judged already, what is to be told is handed to `tell`.
     pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding, tell: &mut dyn FnMut(Function, &Call, Told)) {
-        // There is room for so many rules; another number is nonsense, or of a newer rulebook.
+        // There is room for so many rules; another number is nonsense.
         let Some(held) = self.remembered(ring, of).filter(|_| u32::from(finding.rule) < u128::BITS) else { return };
         match &mut held.judged {
             None if held.findings.len() < MOST_NOTES => held.findings.push(finding),
@@ -340,11 +374,13 @@ impl Judge {
             let bare = RULES.iter().filter(|rule| call.findings >> rule.number & 1 == 1 && !is_told(rule));
             found.extend(bare.map(|rule| (*rule, bare_finding(rule))).collect::<Vec<_>>());
         }
-        let rules = noted.iter().map(|noted| noted.rule).chain(found.iter().map(|(rule, _)| rule.number));
-        let bits = rules.fold(0, |bits, rule| bits | 1u128 << rule);
+        let noted_bits = noted.iter().fold(0, |bits, noted| bits | 1u128 << noted.rule);
+        let unknown = call.findings & !KNOWN & !noted_bits;
+        let bits = found.iter().fold(noted_bits | unknown, |bits, (rule, _)| bits | 1u128 << rule.number);
         if let Some(held) = self.held.get_mut(&ring).and_then(|held| held.front_mut()) {
             held.judged = Some(bits);
         }
+        numbers(unknown).for_each(|number| self.count_unknown(number, Severity::Violation));
         self.noted(function, &call, &frames, &noted, tell);
         let returned = returned(&call);
         for (rule, finding) in &found {
@@ -367,12 +403,21 @@ impl Judge {
     ) {
         let subject = self.subject(function, call);
         for finding in noted {
-            let Some(rule) = RULES.get(usize::from(finding.rule)) else { continue };
+            let as_found = of_note(finding);
+            let Some(rule) = RULES.get(usize::from(finding.rule)) else {
+                self.count_unknown(finding.rule, as_found.severity);
+                continue;
+            };
             let at = At { function, call, frames, on: None };
-            self.found(rule, of_note(finding), &at, tell, |as_found| {
+            self.found(rule, as_found, &at, tell, |as_found| {
                 noted_message(rule, &subject, as_found, finding.values, returned(call))
             });
         }
+    }
+
+    /// Counts a finding of a rule that this release does not know: there are no words for it.
+    fn count_unknown(&mut self, number: u8, severity: Severity) {
+        self.totals.entry(rule_id(number).into_owned()).or_default().count(severity);
     }
 
     /// What would be refused on another product, or is not for it by the documents, and is nothing here.
@@ -421,9 +466,7 @@ impl Judge {
         let on = on.and_then(|on| Some((on, self.others.get(on)?.0.clone())));
         let name = on.as_ref().map_or_else(|| rule.id.to_owned(), |(_, name)| format!("{} on {name}", rule.id));
         let total = self.totals.entry(name).or_default();
-        total.found += 1;
-        total.worst = total.worst.max(Some(finding.severity));
-        total.by_severity[finding.severity as usize] += 1;
+        total.count(finding.severity);
         let site = self.modules.site(call.site);
         if self.mute.is_known(rule.id, function, site.as_ref()) {
             total.known += 1;

@@ -2,10 +2,13 @@
 
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
+use aclshim_collect::judge::rule_ids;
+use aclshim_collect::seen::{Seen, Watch};
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::{Process, Survey};
+use aclshim_facts::rule::Severity;
 use aclshim_trace::layout::Header;
-use aclshim_trace::record::Finding;
+use aclshim_trace::record::{Extent, Finding, found_words};
 use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::slot::{self, Layout, Note, Words, end_word};
 use std::fs;
@@ -107,4 +110,48 @@ fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_
             assert_eq!(told, if is_told { vec![0] } else { vec![] }, "{between} stand between");
         });
     }
+}
+
+/// What a survey hands on of each call: the rules that it breaks.
+#[derive(Default)]
+struct Broken(Vec<u128>);
+
+impl Watch for Broken {
+    fn call(&mut self, seen: &Seen<'_>) {
+        self.0.push(seen.rules);
+    }
+}
+
+#[test]
+fn a_finding_of_a_rule_beyond_the_64th_is_counted_and_named_although_this_release_does_not_know_it() {
+    let dir = folder("beyond");
+    let first = slot::Head::in_flight(0, Layout::Long, 0, 0).ended().0;
+    let more = slot::Head::done(1, Layout::More, 0).0;
+    let mut slots = vec![
+        [first, 1000, end_word(7, 0), 0x40, 0x1000, 64, 0x2000, 64],
+        [more, 0, 0, Extent::new(2, 0, 0).0, 1, 0x57, 0, 0],
+    ];
+    for (word, value) in found_words(1 << 65 | 1 << 70 | 1 << 127, Extent::new(0, 0, 0)) {
+        slots[1][word] |= value;
+    }
+    let noted = Finding { rule: 70, argument: 0, severity: 3, index: None, values: [0; 2], code: 7, fail_index: None };
+    let [of, what, index, one, other, code, fail_index] = noted.words(0);
+    let note = slot::Head::done(2, Layout::Note, Note::Finding as u8).0;
+    slots.push([note, of, what, index, one, other, code, fail_index]);
+    write_slots(&dir, "aclrtMemcpyAsync", Head::default(), &slots);
+
+    let mut broken = Broken::default();
+    let mut survey = Survey::default();
+    survey.watch(&dir, &[], &mut broken).unwrap();
+    survey.finish(&mut broken);
+    let [rules] = broken.0[..] else { panic!("one call, {:?}", broken.0) };
+    let names: Vec<_> = rule_ids(rules).collect();
+    assert_eq!(names, ["UNKNOWN-RULE-65", "UNKNOWN-RULE-70", "UNKNOWN-RULE-127"]);
+    let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+    let totals = process.judge.totals().iter().map(|(name, total)| (name.as_str(), total.found, total.worst));
+    let [violation, error] = [Severity::Violation, Severity::Error].map(Some);
+    let expected =
+        [("UNKNOWN-RULE-127", 1, violation), ("UNKNOWN-RULE-65", 1, violation), ("UNKNOWN-RULE-70", 1, error)];
+    assert_eq!(totals.collect::<Vec<_>>(), expected);
+    fs::remove_dir_all(dir).unwrap();
 }

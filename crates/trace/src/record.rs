@@ -226,6 +226,17 @@ impl Extent {
     }
 }
 
+/// The words that findings, one bit a rule, and what `extent` adds have in a [`Layout::More`] slot, each with its place:
+/// the writer ors them in.
+pub const fn found_words(findings: u128, extent: Extent) -> [(usize, u64); 3] {
+    [(1, findings as u64), (2, (findings >> 64) as u64), (3, extent.0)]
+}
+
+/// The findings in a [`Layout::More`] slot.
+fn findings(more: &Words) -> u128 {
+    u128::from(more[1]) | u128::from(more[2]) << 64
+}
+
 /// The fifth word of a [`Layout::Batch`] slot: what was read of the arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Follows {
@@ -336,7 +347,7 @@ fn call(head: Head, number: u64, slots: &[Words]) -> Call {
             arguments[..4].copy_from_slice(&first[4..]);
             if let Some(more) = slots.get(1) {
                 arguments[4..8].copy_from_slice(&more[4..]);
-                call.findings = u128::from(more[1]) | u128::from(more[2]) << 64;
+                call.findings = findings(more);
                 (call.flags, call.scope) = ((more[3] >> 16) as u16, (more[3] >> 32) as u32);
             }
             if let Some(third) = slots.get(2).filter(|third| Head(third[0]).layout() == Layout::Batch) {

@@ -1,7 +1,8 @@
 //! Rows as Arrow's columns.
 
-use super::row::{COLUMNS, Get, Row, rule_ids};
+use super::row::{COLUMNS, Get, Row};
 use super::texts::{Text, Texts};
+use aclshim_collect::judge::rule_ids;
 use anyhow::Result;
 use arrow::array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, ListBuilder, PrimitiveArray, StringArray,

@@ -3,9 +3,10 @@
 use super::Sink;
 use super::output::Output;
 use super::proto::*;
-use super::row::{COLUMNS, Row, Value, rule_ids};
+use super::row::{COLUMNS, Row, Value};
 use super::texts::{Text, Texts};
 use super::timeline::{self, New, Span, Tracks, What, scattered};
+use aclshim_collect::judge::rule_ids;
 use aclshim_trace::told::Told;
 use anyhow::Result;
 use prost::Message;

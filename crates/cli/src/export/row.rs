@@ -5,7 +5,6 @@
 
 use super::batch::Gather;
 use super::texts::{Text, Texts};
-use aclshim_facts::rules::RULES;
 use anyhow::Result;
 use arrow::array::ArrayRef;
 use std::fmt::Write;
@@ -201,16 +200,6 @@ columns! {
     }
 }
 
-/// The ids of rules, by their bits.
-pub fn rule_ids(mut bits: u128) -> impl Iterator<Item = &'static str> {
-    let numbers = std::iter::from_fn(move || {
-        let number = (bits != 0).then(|| bits.trailing_zeros() as usize);
-        bits &= bits.wrapping_sub(1);
-        number
-    });
-    numbers.filter_map(|number| RULES.get(number)).map(|rule| rule.id)
-}
-
 /// What one row holds in one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)] // a value each
@@ -292,11 +281,5 @@ mod tests {
     fn no_two_columns_have_one_name() {
         let names: BTreeSet<_> = COLUMNS.iter().map(|column| column.name).collect();
         assert_eq!(names.len(), COLUMNS.len());
-    }
-
-    #[test]
-    fn a_bit_stands_for_its_rule_and_nothing_for_a_rule_of_a_later_release() {
-        assert_eq!(rule_ids(0b101).collect::<Vec<_>>(), [RULES[0].id, RULES[2].id]);
-        assert_eq!(rule_ids(u128::MAX).count(), RULES.len());
     }
 }

@@ -2,8 +2,9 @@
 
 use super::Sink;
 use super::output::Output;
-use super::row::{COLUMNS, Row, Value, rule_ids};
+use super::row::{COLUMNS, Row, Value};
 use super::texts::Texts;
+use aclshim_collect::judge::rule_ids;
 use anyhow::Result;
 use std::io::{self, Write};
 

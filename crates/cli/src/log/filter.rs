@@ -71,10 +71,12 @@ impl Filter {
             ensure!(is_known, "{pattern}: no such function; docs/functions.md lists them, and `*` stands for anything");
         }
         for name in &self.rule {
-            let is_it = |rule: &&&aclshim_facts::rule::Rule| {
-                name == "any" || rule.id.eq_ignore_ascii_case(&name.replace('_', "-"))
+            let is_it = |rule: &&&aclshim_facts::rule::Rule| rule.id.eq_ignore_ascii_case(&name.replace('_', "-"));
+            let bits = match name.as_str() {
+                // Those of a later release too.
+                "any" => u128::MAX,
+                _ => RULES.iter().filter(is_it).fold(0, |bits, rule| bits | 1u128 << rule.number),
             };
-            let bits = RULES.iter().filter(is_it).fold(0, |bits, rule| bits | 1u128 << rule.number);
             ensure!(bits != 0, "{name}: no such rule; `aclshim rules` lists them");
             self.rules |= bits;
         }

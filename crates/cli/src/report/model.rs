@@ -1,6 +1,7 @@
 //! What the page shows, as it is embedded in it. `page.js` reads these names.
 
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Everything.
 #[derive(Default, Serialize)]
@@ -246,7 +247,7 @@ pub struct Calls {
     /// 1 nested, 2 refused, 4 injected.
     pub flags: Vec<u8>,
     /// The ids of the rules that calls break.
-    pub rule_sets: Vec<Vec<&'static str>>,
+    pub rule_sets: Vec<Vec<Cow<'static, str>>>,
     /// The names of call sites.
     pub places: Vec<String>,
     /// By position in `scopes`.

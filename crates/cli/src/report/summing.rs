@@ -7,9 +7,9 @@ use super::kept::Kept;
 use super::model::*;
 use super::timeline::{Key, Track};
 use aclshim_collect::account::Sums;
+use aclshim_collect::judge::rule_ids;
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::rule::Severity;
-use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, Function};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -338,10 +338,6 @@ fn said_row(said: &Said, begin: u64, processes: &[&Process]) -> SaidRow {
     }
 }
 
-fn ids(rules: u128) -> Vec<&'static str> {
-    RULES.iter().filter(|rule| rules >> rule.number & 1 == 1).map(|rule| rule.id).collect()
-}
-
 fn calls(
     kept: &[Kept],
     begin: u64,
@@ -361,7 +357,7 @@ fn calls(
         calls.bytes.push(call.bytes);
         calls.code.push(call.code);
         calls.rules.push(*sets.entry(call.rules).or_insert_with(|| {
-            calls.rule_sets.push(ids(call.rules));
+            calls.rule_sets.push(rule_ids(call.rules).collect());
             calls.rule_sets.len() - 1
         }));
         calls.site.push(*places.entry((call.process, call.site)).or_insert_with(|| {

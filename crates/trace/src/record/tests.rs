@@ -49,6 +49,26 @@ fn a_long_record_gives_eight_arguments_findings_flags_and_scope() {
     assert_eq!((call.findings, call.flags, call.scope), (1 | 1 << 127, INJECTED, 0xdead_beef));
 }
 
+#[test]
+fn every_finding_that_there_is_room_for_is_read_back_whatever_else_is_noted() {
+    let head = done(Head::in_flight(8, Layout::Long, 3, 0));
+    let more = Head::done(9, Layout::More, 3).0;
+    let written = |findings: &[u128]| {
+        let mut slots =
+            [[head, 1, end_word(2, 0), 3, 10, 11, 12, 13], [more, 0, 0, Extent::new(2, 0, 7).0, 4, 5, 6, 7]];
+        let words = findings.iter().flat_map(|findings| found_words(*findings, Extent::new(0, REFUSED, 0)));
+        words.for_each(|(word, value)| slots[1][word] |= value);
+        let call = only_call(&slots, 8);
+        assert_eq!((call.flags, call.scope, &call.arguments[..8]), (REFUSED, 7, &[10, 11, 12, 13, 4, 5, 6, 7][..]));
+        call.findings
+    };
+    for rule in 0..u128::BITS {
+        assert_eq!(written(&[1 << rule]), 1 << rule, "rule {rule}");
+        // Before the call was forwarded, and after it.
+        assert_eq!(written(&[1 << rule, 1 << 64 | 1]), 1 << rule | 1 << 64 | 1, "rule {rule}");
+    }
+}
+
 /// A batch of three items and three attributes: 3 + 2 + 2 slots.
 fn batch(state: impl Fn(Head) -> Head, follows: Follows) -> Vec<Words> {
     let head = |nth: u64, layout| Head::done(40 + nth, layout, 7).0;
