@@ -17,6 +17,7 @@ use recording::ordered::{Ordered, steps};
 use recording::truth::Truth;
 use recording::{hammer, traces, watched};
 use std::fs;
+use std::io::{Read, Write};
 use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -407,6 +408,33 @@ fn a_textfile_is_never_seen_half_written() {
     collector.end(libc::SIGTERM);
     let left: Vec<_> = fs::read_dir(&*place.told).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "the file and what was said as errors: {left:?}");
+}
+
+#[test]
+fn the_socket_answers_while_thousands_of_connections_ask_for_nothing_or_read_nothing() {
+    let place = Place::new();
+    let collector = place.collector();
+    let socket = collector.folder.join("metrics.sock");
+    let connect = || UnixStream::connect(&socket).unwrap();
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let kinds: [&[u8]; 3] = [b"", b"GET /metr", request];
+    for begin in kinds {
+        // What it sends may find the connection closed again.
+        let open = |_| {
+            let mut stream = connect();
+            let _ = stream.write_all(begin);
+            stream
+        };
+        let half_open: Vec<UnixStream> = (0..2000).map(open).collect();
+        // Once, and not again and again until it is answered.
+        let mut answer = String::new();
+        let mut stream = connect();
+        stream.write_all(request).unwrap();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("# EOF\n"), "{begin:?}: {answer}");
+        drop(half_open);
+    }
+    collector.end(libc::SIGTERM);
 }
 
 #[test]

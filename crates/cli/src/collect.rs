@@ -6,10 +6,12 @@
 //! | [`worker`] | drains the rings of one user, with that user's rights and no others |
 //! | [`metrics`] | what is counted, and how it is told |
 //! | [`exposition`] | where: a socket and a file |
+//! | [`server`] | answers those who connect to the socket |
 //! | [`system`] | waiting for signals, files and pipes |
 
 mod exposition;
 mod metrics;
+mod server;
 mod supervisor;
 mod system;
 mod worker;
