@@ -5,7 +5,7 @@ use crate::verify::kept::{self, Kind, Life};
 use aclshim_collect::adoption::write_all;
 use aclshim_collect::drain::Drain;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, RingFile};
+use aclshim_trace::reader::{self, RingFile, RingReader};
 use aclshim_trace::segment::MAGIC;
 use aclshim_trace::segment_reader::{SegmentReader, Wrong};
 use anyhow::{Result, anyhow};
@@ -125,7 +125,7 @@ impl Cleaning {
     }
 
     fn ring(&mut self, path: &Path) -> Result<()> {
-        let origin = Origin::new(RingFile::open(path)?.header());
+        let origin = Origin::new(RingReader::open(path)?.header());
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
         let is_ours = std::fs::symlink_metadata(path)?.uid() == me;
@@ -134,7 +134,11 @@ impl Cleaning {
         }
         // While we hold it, nobody drains it; one that is being drained is not ours to remove.
         let Ok(mut held) = RingFile::open_to_drain(path) else { return Ok(()) };
-        let (slots, calls) = unread(&mut held)?;
+        // The name may stand for another file by now, and a header says which files are written as us.
+        if held.owner()? != me {
+            return Ok(());
+        }
+        let (slots, calls) = unread(&RingReader::open(path)?)?;
         if slots > 0 && !self.arguments.force {
             println!(
                 "{}: holds {calls} calls that are in no trace: kept (`aclshim recover`, or --force)",

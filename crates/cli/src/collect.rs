@@ -12,7 +12,7 @@
 mod exposition;
 mod metrics;
 mod server;
-mod supervisor;
+pub mod supervisor;
 mod system;
 mod worker;
 

@@ -7,7 +7,7 @@ use crate::spoken::spoken;
 use crate::stat::{duration, human};
 use crate::symbols::{Place, Symbols};
 use crate::time::moment;
-use crate::traces::{Nothing, Traces, ring_folders};
+use crate::traces::{Nothing, Traces, ring_folders, say_ignored};
 use aclshim_collect::judge::rule_ids;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::survey::Survey;
@@ -17,7 +17,7 @@ use anyhow::Result;
 use filter::Filter;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -177,6 +177,7 @@ fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Wri
     survey.follows = true;
     survey.names_first = true;
     let mut sites = Sites::default();
+    let mut ignored = BTreeSet::new();
     loop {
         let mut lines = Vec::new();
         let take = |time: Option<u64>, line| lines.push((time.unwrap_or(0), line));
@@ -187,6 +188,8 @@ fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Wri
         }
         survey.pause(&mut keep);
         sites = keep.sites;
+        say_ignored(&survey.ignored.difference(&ignored).cloned().collect());
+        ignored.clone_from(&survey.ignored);
         lines.sort_by_key(|(time, _)| *time);
         for (_, line) in lines {
             writeln!(out, "{line}")?;

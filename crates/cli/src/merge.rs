@@ -4,13 +4,14 @@
 //! is written as one more segment.
 
 use crate::progress;
+use crate::traces::say_ignored;
 use crate::verify::kept::{self, Key, Kind, Life, key};
 use crate::verify::{copy, segment};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::RingFile;
+use aclshim_trace::reader::RingReader;
 use aclshim_trace::segment_reader::SegmentReader;
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -46,16 +47,15 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         }
     }
     let (mut rings, mut traces, mut logs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut ignored = BTreeSet::new();
     for path in &arguments.paths {
         // One that was never made may be named by rings.
         if path.is_dir() || (!path.exists() && path.extension().is_none()) {
             if kept::is_same_folder(path, out) {
                 bail!("{}: cannot be merged into itself", path.display());
             }
-            let folders: Vec<PathBuf> = kept::ring_folders().into_iter().chain([path.clone()]).collect();
-            let named = kept::rings(&folders).into_iter();
             let before = rings.len();
-            rings.extend(named.filter(|ring| kept::is_same_folder(&Origin::new(ring.header()).dir, path)));
+            rings.extend(kept::rings_of(path, &mut ignored));
             if !path.exists() && rings.len() > before {
                 continue;
             }
@@ -65,14 +65,15 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
             continue;
         }
         match kept::kind(path).with_context(|| path.display().to_string())? {
-            Some(Kind::Ring) => rings.push(RingFile::open(path).with_context(|| path.display().to_string())?),
+            Some(Kind::Ring) => rings.push(RingReader::open(path).with_context(|| path.display().to_string())?),
             Some(Kind::Trace) => traces.push(path.clone()),
             Some(Kind::Log) => logs.push(path.clone()),
             None => bail!("{}: not a file of aclshim's", path.display()),
         }
     }
+    say_ignored(&ignored);
     // The rings are looked at before the traces: what is drained meanwhile is then in both, and not in neither.
-    rings.into_iter().for_each(|ring| merge.ring(ring));
+    rings.iter().for_each(|ring| merge.ring(ring));
     traces.iter().for_each(|path| merge.trace(path));
     logs.iter().for_each(|path| merge.log(path));
     let [traces, logs, calls] = merge.copied;
@@ -189,15 +190,15 @@ impl Merge {
     }
 
     /// What a ring holds becomes a segment of its own. If its process runs, that is what it holds now.
-    fn ring(&mut self, mut ring: RingFile) {
+    fn ring(&mut self, ring: &RingReader) {
         let origin = Origin::new(ring.header());
-        match crate::recover::unread(&mut ring) {
+        match crate::recover::unread(ring) {
             Ok((0, _)) => return,
             Ok(_) => {}
             Err(error) => return self.fail(&ring.path, &format!("{error:#}")),
         }
         let to = self.free(&format!("{}-ring", segment::stem(&origin)), "acltrace");
-        match copy::ring(&mut ring, &to, kept::life(&origin) == Life::Gone) {
+        match copy::ring(ring, &to, kept::life(&origin) == Life::Gone) {
             Ok(calls) => self.copied[2] += calls,
             Err(error) => self.fail(&ring.path, &format!("{error:#}")),
         }

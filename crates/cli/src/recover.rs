@@ -1,12 +1,18 @@
 //! `aclshim recover`: writes to files what ended processes have left in rings, and what is good of damaged traces.
 
+mod owner;
+
+use crate::spoken::spoken;
+use crate::traces::say_ignored;
 use crate::verify::kept::{self, Kind, Life};
 use crate::verify::{copy, is_outermost};
 use aclshim_collect::adoption;
 use aclshim_collect::drain::Drain;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
+use aclshim_trace::reader::{self, Reading, RingFile, RingReader, Unreadable};
 use anyhow::{Context, Result, bail};
+use owner::{Owner, User};
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,14 +20,17 @@ use std::sync::atomic::Ordering;
 
 /// What `aclshim recover` is told.
 #[derive(clap::Args)]
-#[command(after_help = "A ring of a process that runs is left alone.\n\n\
+#[command(
+    after_help = "A ring of a process that runs is left alone. Root recovers another user's ring with the rights of that \
+    user, to where that user may write.\n\n\
     Exit status:\n  \
     0  all that could be recovered is written\n  \
     1  something could not be written or read\n\n\
     Examples:\n  \
     aclshim recover\n  \
     aclshim recover --out recovered /dev/shm/aclshim-1234-17f0c0de.ring\n  \
-    aclshim recover --out recovered aclshim-out/broken.acltrace")]
+    aclshim recover --out recovered aclshim-out/broken.acltrace"
+)]
 pub struct Arguments {
     /// Write to this directory instead of the one that each process wrote to; needed for traces
     #[arg(long, value_name = "DIR")]
@@ -83,15 +92,13 @@ impl Recovery {
             Err(error) => return self.fail(folder, &format!("cannot be read: {error}")),
         };
         if rings.is_empty() {
-            let all = kept::rings(&kept::ring_folders()).into_iter();
-            let named = all.filter(|ring| kept::is_same_folder(&Origin::new(ring.header()).dir, folder));
-            rings = named.map(|ring| ring.path.clone()).collect();
+            let mut ignored = BTreeSet::new();
+            rings = kept::rings_of(folder, &mut ignored).into_iter().map(|ring| ring.path).collect();
+            say_ignored(&ignored);
         }
-        // SAFETY: asks for our own number.
-        let me = unsafe { libc::geteuid() };
         for path in rings {
             // Those of others are theirs; what is not finished is nobody's yet.
-            let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == me);
+            let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == owner::me());
             if is_ours && matches!(kept::kind(&path), Ok(Some(Kind::Ring))) {
                 self.ring(&path);
             }
@@ -99,13 +106,38 @@ impl Recovery {
     }
 
     fn ring(&mut self, path: &Path) {
-        if let Err(error) = self.try_ring(path) {
+        let outcome = match owner::of(path) {
+            Ok(Owner::Us) => self.try_ring(path),
+            Ok(Owner::Another(user)) => self.as_owner(path, user),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = outcome {
             self.fail(path, &format!("{error:#}"));
         }
     }
 
+    /// The ring of another user: its header names files to be written and removed. So that is done with the rights of that
+    /// user, or not at all.
+    fn as_owner(&mut self, path: &Path, user: User) -> Result<()> {
+        let recovered = owner::recover_as(path, user, self.out.as_deref())?;
+        recovered.said.lines().for_each(|line| println!("{}", spoken(line)));
+        recovered.errors.lines().for_each(|line| eprintln!("{}", spoken(line)));
+        self.seen += 1;
+        if !recovered.is_done {
+            let out = self.out.as_deref().unwrap_or(Path::new("DIR"));
+            bail!(
+                "it belongs to user {}, and could not be recovered with the rights of that user; `aclshim merge -o {} {}` \
+                 copies what it holds, and leaves the ring as it is",
+                user.id,
+                out.display(),
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
     fn try_ring(&mut self, path: &Path) -> Result<()> {
-        let origin = Origin::new(RingFile::open(path)?.header());
+        let origin = Origin::new(RingReader::open(path)?.header());
         let name = origin.executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let who = format!("process {} ({name}) on {}", origin.pid, origin.host);
         match kept::life(&origin) {
@@ -127,13 +159,17 @@ impl Recovery {
             }
             opened => opened?,
         };
+        // The name may stand for another file by now.
+        if file.owner()? != owner::me() {
+            bail!("it belongs to another user: left alone");
+        }
         let dir = self.out.clone().unwrap_or_else(|| origin.dir.clone());
-        let calls = unread(&mut file)?.1;
+        let calls = unread(&RingReader::open(path)?)?.1;
         let mut drain = Drain::to(file.header(), "outside", dir.clone());
         let failures = file.header().write_failures.load(Ordering::Relaxed);
         if !adoption::finish_with(&mut file, &mut drain) {
-            let failed =
-                RingFile::open(path).is_ok_and(|file| file.header().write_failures.load(Ordering::Relaxed) > failures);
+            let failed = RingReader::open(path)
+                .is_ok_and(|file| file.header().write_failures.load(Ordering::Relaxed) > failures);
             let why = if failed { "is there room, and may it be written to?" } else { "it is kept" };
             bail!("{who}: not all of it could be written to {}; {why}", dir.display());
         }
@@ -170,18 +206,16 @@ impl Recovery {
 }
 
 /// Slots that have not been drained, and how many outermost calls they hold.
-pub fn unread(file: &mut RingFile) -> Result<(u64, u64)> {
-    let rings = file.look_for_rings();
-    if !file.is_whole() {
-        bail!("not all of its rings can be mapped (is there memory enough?)");
-    }
+pub fn unread(file: &RingReader) -> Result<(u64, u64)> {
+    const PIECE: usize = 1 << 14;
     let (mut slots, mut calls) = (0, 0);
-    for ring in (0..rings).filter_map(|number| file.ring(number)) {
-        let mut from = ring.control.drained.load(Ordering::Acquire);
-        let end = ring.end(from);
-        slots += end - from;
-        while from < end {
-            let run = ring.read_to(end, from, Reading::Look, usize::MAX);
+    for number in 0..file.rings() {
+        let copy = file.ring(number).with_context(|| format!("ring {number} cannot be read"))?;
+        let Some(copy) = copy else { continue };
+        let mut from = copy.drained;
+        slots += copy.end - from;
+        while from < copy.end {
+            let run = copy.ring().read_to(copy.end, from, Reading::Look, PIECE);
             if run.next <= from {
                 break;
             }

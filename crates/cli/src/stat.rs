@@ -6,6 +6,7 @@ use crate::symbols::Symbols;
 use crate::tally::{Sum, Tally, class_end};
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::account::Histogram;
+use aclshim_collect::ownership::Ignored;
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::Function;
 use aclshim_facts::direction::Direction;
@@ -63,6 +64,14 @@ struct Stat {
     sites: Vec<SiteStat>,
     findings: BTreeMap<String, u64>,
     slots: Slots,
+    /// Rings of other users that name the directory: nothing of them is in the numbers above.
+    ignored_rings: Vec<IgnoredStat>,
+}
+
+#[derive(Serialize)]
+struct IgnoredStat {
+    path: String,
+    uid: u32,
 }
 
 /// Where the slots are that were read.
@@ -156,6 +165,8 @@ impl Stat {
             function.histogram = function.durations.powers();
         }
         (stat.first_ns, stat.last_ns) = tally.span().unzip();
+        let ignored = |ring: &Ignored| IgnoredStat { path: ring.path.to_string_lossy().into_owned(), uid: ring.uid };
+        stat.ignored_rings = survey.ignored.iter().map(ignored).collect();
         stat.pageable = stat.findings.get("ASYNC-PAGEABLE").copied();
         stat.directions(tally);
         stat.scopes = std::mem::take(&mut tally.scopes).by_name(survey);

@@ -1,10 +1,12 @@
 //! What the commands that read traces share: their paths, and the reading.
 
 use crate::progress;
+use aclshim_collect::ownership::Ignored;
 use aclshim_collect::seen::{Abreast, Nobody, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::settings::RING_DIR;
 use anyhow::{Result, bail};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What is read.
@@ -29,8 +31,23 @@ pub fn ring_folders() -> Vec<PathBuf> {
     std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect()
 }
 
+/// Says which rings name a directory and do not count, because they are other users'.
+pub fn say_ignored(ignored: &BTreeSet<Ignored>) {
+    const MOST: usize = 8;
+    for Ignored { path, uid } in ignored.iter().take(MOST) {
+        eprintln!(
+            "aclshim: {}: ignored: it belongs to user {uid}, and only rings of the directory's owner and of root count",
+            path.display()
+        );
+    }
+    if ignored.len() > MOST {
+        eprintln!("aclshim: {} more rings of other users are ignored", ignored.len() - MOST);
+    }
+}
+
 /// Says what could not be read, and what can be done about the first of it.
 pub fn say_troubles(survey: &Survey) {
+    say_ignored(&survey.ignored);
     for (file, why) in &survey.troubles {
         eprintln!("aclshim: {}: {why}", file.display());
     }

@@ -7,15 +7,17 @@ pub mod segment;
 mod verdict;
 
 use crate::progress;
+use crate::traces::say_ignored;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{RingFile, Unreadable};
+use aclshim_trace::reader::{RingReader, Unreadable};
 use aclshim_trace::slot::{Head, Layout, Words};
 use anyhow::Result;
-use kept::{Key, Kind, key};
+use kept::{Ignored, Key, Kind, Owners, key};
 use process::{Balance, Left, Ring};
 use segment::Segment;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use verdict::{Note, State, Verdict};
@@ -47,20 +49,27 @@ struct Answer {
     state: State,
     files: Vec<Verdict>,
     processes: Vec<Balance>,
+    /// Rings of other users that name what was asked about: they do not count.
+    ignored_rings: Vec<PathBuf>,
 }
 
 /// Looks at everything, and says how it is.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
-    let mut answer = Answer { state: State::Whole, files: Vec::new(), processes: Vec::new() };
+    let mut answer =
+        Answer { state: State::Whole, files: Vec::new(), processes: Vec::new(), ignored_rings: Vec::new() };
+    let mut ignored = BTreeSet::new();
     let most = if arguments.apart { 1 } else { arguments.paths.len() };
     for paths in arguments.paths.chunks(most) {
         let mut check = Check::default();
         paths.iter().for_each(|path| check.path(path));
+        ignored.append(&mut check.ignored);
         let one = check.finish();
         answer.state = answer.state.max(one.state);
         answer.files.extend(one.files);
         answer.processes.extend(one.processes);
     }
+    say_ignored(&ignored);
+    answer.ignored_rings = ignored.into_iter().map(|ring| ring.path).collect();
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&answer)?);
     } else {
@@ -101,6 +110,8 @@ struct Check {
     left: BTreeMap<Key, Left>,
     /// Verdicts about traces that are cut off within their beginning.
     headless: Vec<usize>,
+    /// Rings of other users.
+    ignored: BTreeSet<Ignored>,
 }
 
 impl Check {
@@ -130,12 +141,9 @@ impl Check {
 
     /// First the rings: what is drained meanwhile is then in the trace.
     fn directory(&mut self, dir: &Path) {
-        let folders: Vec<PathBuf> = kept::ring_folders().into_iter().chain([dir.to_owned()]).collect();
         let before = self.verdicts.len();
-        for ring in kept::rings(&folders) {
-            if kept::is_same_folder(&Origin::new(ring.header()).dir, dir) {
-                self.ring(&ring.path);
-            }
+        for ring in kept::rings_of(dir, &mut self.ignored) {
+            self.ring(&ring.path);
         }
         let found = || {
             Ok::<_, std::io::Error>((
@@ -150,7 +158,14 @@ impl Check {
             Err(error) => return self.unreadable(dir, &error.to_string()),
         };
         // Those that lie here, whomever they name: also the ones that cannot be opened.
-        rings.iter().for_each(|path| self.ring(path));
+        for path in &rings {
+            match (Owners::of(dir), std::fs::symlink_metadata(path)) {
+                (Ok(owners), Ok(about)) if !owners.has(about.uid()) => {
+                    self.ignored.insert(Ignored { path: path.clone(), uid: about.uid() });
+                }
+                _ => self.ring(path),
+            }
+        }
         for path in &traces {
             self.trace(path);
         }
@@ -192,11 +207,12 @@ impl Check {
     /// What there is of a process besides the trace that was asked about: its ring, and newer segments.
     fn beside(&mut self, key_of_trace: &Key, path: &Path) {
         let parent = path.parent().map(Path::to_owned);
-        let folders: Vec<PathBuf> = kept::ring_folders().into_iter().chain(parent).collect();
-        let ring = kept::rings(&folders).into_iter().find(|ring| key(&Origin::new(ring.header())) == *key_of_trace);
+        let folders = kept::ring_folders().into_iter().chain(parent);
+        let is_of_trace = |ring: &RingReader| key(&Origin::new(ring.header())) == *key_of_trace;
+        let ring = kept::counting(path, folders, is_of_trace, &mut self.ignored).into_iter().next();
         let Some(left) = self.left.get_mut(key_of_trace) else { return };
         if left.ring.is_none() {
-            left.ring = ring.map(|ring| Ring::new(ring, None));
+            left.ring = ring.map(|ring| Ring::new(&ring, None));
         }
         if let Some((_, segment)) = left.segments.last() {
             let (has_older, newer) = process::beside(path, segment);
@@ -211,10 +227,10 @@ impl Check {
         }
         let number = self.verdicts.len();
         let mut verdict = Verdict::new(path.to_owned(), Some(Kind::Ring));
-        match RingFile::open(path) {
+        match RingReader::open(path) {
             Ok(file) => {
                 let origin = Origin::new(file.header());
-                let ring = Ring::new(file, Some((number, &mut verdict)));
+                let ring = Ring::new(&file, Some((number, &mut verdict)));
                 let left = self.left.entry(key(&origin)).or_insert_with(|| Left::new(origin));
                 if ring.calls > 0 {
                     let what = format!("holds {} calls that are in no trace", ring.calls);
@@ -263,6 +279,6 @@ impl Check {
         let processes = std::mem::take(&mut self.left);
         let processes: Vec<Balance> = processes.into_values().map(|left| left.judge(&mut self.verdicts)).collect();
         let state = self.verdicts.iter().map(|verdict| verdict.state).max().unwrap_or(State::Unreadable);
-        Answer { state, files: self.verdicts, processes }
+        Answer { state, files: self.verdicts, processes, ignored_rings: Vec::new() }
     }
 }

@@ -103,7 +103,9 @@ impl Drain {
             executable,
             rank: origin.rank.clone().into_bytes(),
         };
-        let sizes = Sizes { segment: origin.segment, budget: origin.budget };
+        // The budget is for the directory that the process named. In another one it would remove files of others.
+        let budget = if dir == origin.dir { origin.budget } else { u64::MAX };
+        let sizes = Sizes { segment: origin.segment, budget };
         let place = Place { dir, stem: stem(origin.pattern.as_bytes(), &who), sizes };
         let calls = match origin.calls {
             1 => Calls::Json,

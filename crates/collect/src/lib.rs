@@ -15,6 +15,7 @@
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
 //! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
 //! | [`judge`], `glance`, `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
+//! | [`ownership`] | whose rings count for a directory |
 //! | [`account`], [`survey`], `process`, `common`, [`seen`] | what records add up to, and reading them back from a directory call by call |
 
 pub mod account;
@@ -40,6 +41,7 @@ pub mod modules;
 pub mod mute;
 pub mod names;
 pub mod outside;
+pub mod ownership;
 mod pen;
 mod process;
 pub mod schema;

@@ -10,7 +10,7 @@ use crate::life::has_ended;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::HEADER;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
+use aclshim_trace::reader::{self, Reading, RingFile, RingReader, Unreadable};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -95,11 +95,11 @@ impl Outside {
             return false;
         }
         let Some(dir) = &self.only else { return true };
-        // Another's file may be cut short while it is mapped here, which would end us.
+        // Another's file is none of ours, whatever it says.
         if own(path).is_none() {
             return false;
         }
-        let Ok(file) = RingFile::open(path) else { return false };
+        let Ok(file) = RingReader::open(path) else { return false };
         let is_wanted = Origin::new(file.header()).dir == *dir;
         if !is_wanted {
             self.others.insert(path.to_owned());

@@ -5,11 +5,12 @@
 
 use crate::life::{Life, life};
 use crate::modules::Modules;
+use crate::ownership::{Ignored, Owners};
 use crate::process::From;
 pub use crate::process::{Found, Process};
 use crate::seen::{Abreast, Nobody, Watch};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile, Unreadable};
+use aclshim_trace::reader::{self, Reading, RingReader, Unreadable};
 use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::segment_reader::{Block, SegmentReader};
 use aclshim_trace::slot::{self, State, Words};
@@ -40,6 +41,8 @@ pub struct Survey {
     pub progress: Option<Box<dyn FnMut(u64) + Send>>,
     /// Paths that there was nothing to read under.
     pub nothing_in: Vec<PathBuf>,
+    /// Rings of other users that name what is read: they do not count.
+    pub ignored: BTreeSet<Ignored>,
     /// What a person should know: a file and what is wrong with it.
     pub troubles: Vec<(PathBuf, String)>,
 }
@@ -50,6 +53,8 @@ type Key = (String, u32, u64);
 const BUFFER: usize = 1 << 13;
 /// So many bytes are read between two words about progress.
 const STEP: u64 = 1 << 24;
+/// Slots that a ring file may tell of beyond twice of what there is room for in it.
+const SPARE: u64 = 1 << 16;
 
 fn key(origin: &Origin) -> Key {
     (origin.boot_id.clone(), origin.pid, origin.born_ns)
@@ -197,19 +202,22 @@ impl Survey {
             return match path.extension().and_then(|extension| extension.to_str()) {
                 Some("acltrace") => Ok(Sources { rings: Vec::new(), traces: vec![path.to_owned()] }),
                 _ => {
-                    let ring = RingFile::open(path).map_err(|why| why.to_string())?;
-                    Ok(Sources { rings: vec![Snapshot::take(ring, self.follows)], traces: Vec::new() })
+                    let ring = RingReader::open(path).map_err(|why| why.to_string())?;
+                    Ok(Sources { rings: vec![self.take(&ring)], traces: Vec::new() })
                 }
             };
         }
         let folders: BTreeSet<PathBuf> =
             ring_folders.iter().chain([&path.to_owned()]).filter_map(|folder| folder.canonicalize().ok()).collect();
+        let owners = Owners::of(path).map_err(|why| format!("it cannot be read: {why}"))?;
         let mut rings = Vec::new();
         for file in folders.iter().filter_map(|folder| reader::files(folder).ok()).flatten() {
-            match RingFile::open(&file) {
-                Ok(ring) if same_folder(&Origin::new(ring.header()).dir, path) => {
-                    rings.push(Snapshot::take(ring, self.follows));
-                }
+            match RingReader::open(&file) {
+                Ok(ring) if same_folder(&Origin::new(ring.header()).dir, path) => match ring.owner() {
+                    Ok(uid) if owners.has(uid) => rings.push(self.take(&ring)),
+                    Ok(uid) => _ = self.ignored.insert(Ignored { path: file, uid }),
+                    Err(why) => self.trouble(file, why.to_string()),
+                },
                 // Somebody else's file, or one that is just being made or removed, is none of our business.
                 Ok(_) | Err(Unreadable::NotOurs) => {}
                 Err(Unreadable::Io(why)) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
@@ -232,6 +240,15 @@ impl Survey {
             .filter(|path| path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0))
             .collect();
         Ok(Sources { rings, traces })
+    }
+
+    /// Copies a ring file, and says if not all of it could be.
+    fn take(&mut self, ring: &RingReader) -> Snapshot {
+        let (snapshot, wrong) = Snapshot::take(ring, self.follows);
+        if let Some(why) = wrong {
+            self.trouble(ring.path.clone(), why);
+        }
+        snapshot
     }
 
     fn trouble(&mut self, file: PathBuf, why: String) {
@@ -454,9 +471,9 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// `follows`: what has not ended, and what stands behind it, is left for the next time.
-    fn take(mut file: RingFile, follows: bool) -> Self {
-        let rings = file.look_for_rings();
+    /// `follows`: what has not ended, and what stands behind it, is left for the next time. Also says what is wrong with the
+    /// file.
+    fn take(file: &RingReader, follows: bool) -> (Self, Option<String>) {
         let mut snapshot = Self {
             origin: Origin::new(file.header()),
             write_failures: file.header().write_failures.load(Ordering::Relaxed),
@@ -466,17 +483,30 @@ impl Snapshot {
             lost: Vec::new(),
             runs: Vec::new(),
         };
+        let mut wrong = None;
+        // A record of a call in flight may say that it is longer than what is written of it. In a file that is made to harm
+        // that would add up to far more memory than the file itself takes.
+        let mut left = file.allocated_slots().unwrap_or(0).saturating_mul(2).saturating_add(SPARE) as usize;
         let waits = follows && life(&snapshot.origin) != Life::Gone;
-        for number in 0..rings {
-            let Some(ring) = file.ring(number) else { continue };
-            let mut from = ring.control.drained.load(Ordering::Acquire);
-            let end = ring.end(from);
-            while from < end {
+        for number in 0..file.rings() {
+            let copy = match file.ring(number) {
+                Ok(Some(copy)) => copy,
+                Ok(None) => continue,
+                Err(why) => {
+                    wrong = Some(format!("ring {number} cannot be read: {why}"));
+                    continue;
+                }
+            };
+            let ring = copy.ring();
+            let mut from = copy.drained;
+            while from < copy.end {
                 // To this end, not to that which is seen from there: in a damaged ring each would lie beyond the one before.
-                let mut run = ring.read_to(end, from, Reading::Look, usize::MAX);
+                let mut run = ring.read_to(copy.end, from, Reading::Look, left);
                 if run.next == from {
                     break;
                 }
+                run.slots.shrink_to_fit();
+                left = left.saturating_sub(run.slots.len());
                 if waits {
                     let is_open = |slot: &Words| slot::Head(slot[0]).state() == State::InFlight;
                     run.slots.truncate(run.slots.iter().position(is_open).unwrap_or(run.slots.len()));
@@ -502,7 +532,10 @@ impl Snapshot {
             snapshot.notes_lost = snapshot.notes_lost.saturating_add(load(&ring.control.notes_lost));
             snapshot.overwritten = snapshot.overwritten.saturating_add(load(&ring.control.overwritten));
         }
-        snapshot
+        if left == 0 {
+            wrong = Some("its records say that they are longer than the file: the rest was not read".into());
+        }
+        (snapshot, wrong)
     }
 }
 

@@ -22,6 +22,8 @@ pub mod record;
 pub mod ring;
 #[cfg(not(loom))]
 pub mod ring_file;
+#[cfg(not(loom))]
+pub mod ring_reader;
 #[cfg(all(test, not(loom)))]
 mod sample;
 pub mod segment;

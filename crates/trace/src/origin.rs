@@ -84,7 +84,8 @@ fn path(field: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes(field)).into()
 }
 
-fn header_of(copy: &[u8]) -> Option<Box<Header>> {
+/// A header from its bytes; `None` if there are too few.
+pub(crate) fn header_of(copy: &[u8]) -> Option<Box<Header>> {
     // The last field came later.
     let copy = copy.get(..size_of::<Header>()).unwrap_or(copy);
     if copy.len() < offset_of!(Header, maps) {

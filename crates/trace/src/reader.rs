@@ -8,6 +8,8 @@ use crate::told;
 
 #[cfg(not(loom))]
 pub use crate::ring_file::{MOST_RINGS, RingFile, Unreadable, files, is_alone, lock};
+#[cfg(not(loom))]
+pub use crate::ring_reader::{RingReader, RingSnapshot};
 
 /// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +214,8 @@ impl Ring<'_> {
 
     /// The same as far as the ring [reaches](Self::reach): who reads in small pieces need not look for that each time.
     pub fn read_to(&self, end: u64, from: u64, how: Reading, most: usize) -> Run {
-        let slots = Vec::with_capacity(most.min(self.slots.len()) + 64);
+        let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
+        let slots = Vec::with_capacity(most.min(self.slots.len()).min(left) + 64);
         let mut run = Run { first: from, slots, next: from, overwritten: 0 };
         let mut gaps = 0;
         while run.slots.len() < most && run.next < end {

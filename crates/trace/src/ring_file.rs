@@ -1,4 +1,4 @@
-//! A process's ring file, opened from outside: to look at its rings, or to drain them.
+//! A process's ring file, mapped from outside to drain its rings.
 
 use crate::layout::{CONTROL, Header, MAGIC, PREFIX, SUFFIX, VERSION};
 use crate::reader::Ring;
@@ -43,7 +43,8 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// A ring file of any process.
+/// A ring file of our own user, mapped. To look at files of others, which these can truncate, there is
+/// [`RingReader`](crate::ring_reader::RingReader).
 pub struct RingFile {
     /// Where it is.
     pub path: PathBuf,
@@ -76,29 +77,11 @@ impl RingFile {
     }
 
     fn with(path: &Path, options: &mut OpenOptions, protection: libc::c_int) -> Result<Self, Unreadable> {
-        // A FIFO in a directory that others may write to must not stop us.
-        let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
-        let file = file.map_err(Unreadable::Io)?;
-        let about = file.metadata().map_err(Unreadable::Io)?;
-        let mut start = [0u8; 12];
-        if !about.is_file() || file.read_exact_at(&mut start, 0).is_err() || start[..8] != MAGIC.to_le_bytes() {
-            return Err(Unreadable::NotOurs);
-        }
-        let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
-        if version != VERSION {
-            return Err(Unreadable::Version(version));
-        }
-        if about.size() < size_of::<Header>() as u64 {
-            return Err(Unreadable::Short(about.size()));
-        }
+        let file = open_checked(path, options)?;
         let header = Mapping::new(&file, 0, size_of::<Header>(), protection).map_err(Unreadable::Io)?;
         let mut opened =
             Self { path: path.to_owned(), file, header, slots: 0, rings: Vec::new(), is_whole: true, protection };
-        let slots = opened.header().slots;
-        if !slots.is_power_of_two() || slots > MOST_SLOTS || opened.header().stride < crate::layout::stride(slots) {
-            return Err(Unreadable::NotOurs);
-        }
-        opened.slots = slots as usize;
+        opened.slots = slots_of(opened.header())?;
         Ok(opened)
     }
 
@@ -172,6 +155,33 @@ const MOST_SLOTS: u32 = 1 << 20;
 /// The same for rings.
 pub const MOST_RINGS: u32 = 1 << 12;
 
+/// Opens a file that begins as a ring file of our version does, and is long enough for a header.
+pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<File, Unreadable> {
+    // A FIFO in a directory that others may write to must not stop us.
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
+    let file = file.map_err(Unreadable::Io)?;
+    let about = file.metadata().map_err(Unreadable::Io)?;
+    let mut start = [0u8; 12];
+    if !about.is_file() || file.read_exact_at(&mut start, 0).is_err() || start[..8] != MAGIC.to_le_bytes() {
+        return Err(Unreadable::NotOurs);
+    }
+    let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
+    if version != VERSION {
+        return Err(Unreadable::Version(version));
+    }
+    if about.size() < size_of::<Header>() as u64 {
+        return Err(Unreadable::Short(about.size()));
+    }
+    Ok(file)
+}
+
+/// How many slots the rings of a file have, if what its header says of them makes sense.
+pub(crate) fn slots_of(header: &Header) -> Result<usize, Unreadable> {
+    let slots = header.slots;
+    let is_plausible = slots.is_power_of_two() && slots <= MOST_SLOTS && header.stride >= crate::layout::stride(slots);
+    if is_plausible { Ok(slots as usize) } else { Err(Unreadable::NotOurs) }
+}
+
 /// Takes a ring file for draining, until `file` is closed.
 pub fn lock(file: &File) -> Result<(), Unreadable> {
     // SAFETY: a descriptor that is open.
@@ -201,8 +211,9 @@ pub fn is_alone(file: &File) -> Option<bool> {
     (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(false)
 }
 
-struct Mapping {
-    at: *mut libc::c_void,
+/// Memory that is given back with it.
+pub(crate) struct Mapping {
+    pub(crate) at: *mut libc::c_void,
     length: usize,
 }
 
@@ -214,6 +225,14 @@ impl Mapping {
         let (null, shared) = (std::ptr::null_mut(), libc::MAP_SHARED);
         // SAFETY: a new mapping.
         let at = unsafe { libc::mmap(null, length, protection, shared, file.as_raw_fd(), begin as libc::off_t) };
+        if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { at, length }) }
+    }
+
+    /// Zeros of our own, which take memory only where they are written to.
+    pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { at, length }) }
     }
 }

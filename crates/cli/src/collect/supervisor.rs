@@ -30,7 +30,7 @@ const GATHER: Duration = Duration::from_millis(5);
 /// So many users at most.
 const MOST_WORKERS: usize = 256;
 /// The memory of a worker: what a user writes into his rings must not take everybody's.
-const MOST_MEMORY: u64 = 1 << 30;
+pub const MOST_MEMORY: u64 = 1 << 30;
 /// The longest line of a worker.
 const LONGEST: usize = 16 << 20;
 /// The longest line that a worker may complain in.
@@ -311,12 +311,13 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-fn done(result: libc::c_int) -> io::Result<()> {
+/// What a system call answered.
+pub fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Has all descriptors but the first three closed by exec; between fork and exec.
-fn close_at_exec() {
+pub fn close_at_exec() {
     // SAFETY: system calls on descriptors of the new process.
     unsafe {
         let flags = libc::CLOSE_RANGE_CLOEXEC as libc::c_uint;
@@ -330,7 +331,7 @@ fn close_at_exec() {
 ///
 /// # Safety
 /// Nothing of this process may rely on its rights afterwards.
-unsafe fn become_user(user: u32, groups: &[libc::gid_t]) -> io::Result<()> {
+pub unsafe fn become_user(user: u32, groups: &[libc::gid_t]) -> io::Result<()> {
     // SAFETY: a list of that length; the caller's promise.
     unsafe {
         done(libc::setgroups(groups.len(), groups.as_ptr()))?;
@@ -341,7 +342,7 @@ unsafe fn become_user(user: u32, groups: &[libc::gid_t]) -> io::Result<()> {
 
 /// The groups of a user, his own first. Of one whom the machine does not know, as in containers, the group of his ring:
 /// a file's group is its maker's, unless the folder gives its own to all.
-fn groups(folder: &Path, user: u32, of_ring: u32) -> Vec<libc::gid_t> {
+pub fn groups(folder: &Path, user: u32, of_ring: u32) -> Vec<libc::gid_t> {
     const NOBODY: libc::gid_t = 65534;
     let gives_own = fs::metadata(folder).is_ok_and(|about| about.mode() & libc::S_ISGID != 0);
     let unknown = vec![if gives_own { NOBODY } else { of_ring }];

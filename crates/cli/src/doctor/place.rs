@@ -6,7 +6,7 @@ use aclshim_collect::life::{Life, life};
 use aclshim_facts::settings::{BUDGET, DIR, DRAIN, RING_DIR, RING_SIZE, Setting};
 use aclshim_trace::layout::{CONTROL, UNIT};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{RingFile, files};
+use aclshim_trace::reader::{RingReader, files};
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -150,7 +150,7 @@ fn limit(report: &mut Report, ring: u64) {
 fn leftovers(report: &mut Report, folder: &Path) {
     let (mut alive, mut dead, mut bytes) = (0, 0, 0);
     for file in files(folder).unwrap_or_default() {
-        let Ok(ring) = RingFile::open(&file) else { continue };
+        let Ok(ring) = RingReader::open(&file) else { continue };
         match life(&Origin::new(ring.header())) {
             Life::Gone => {
                 dead += 1;

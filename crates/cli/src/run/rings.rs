@@ -185,15 +185,6 @@ pub fn of_others(place: &Place, since_ns: u64) -> Vec<(u32, u32)> {
     of_run.map(|origin| (origin.pid, origin.uid)).collect()
 }
 
-/// What may be read of the folder of the rings: all of it, or where others have files there, our own for this directory. (To
-/// read a ring is to map it.)
-pub fn to_read(place: &Place) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    match reader::files(&place.rings).unwrap_or_default().iter().all(|path| is_own(path)) {
-        true => (vec![place.rings.clone()], Vec::new()),
-        false => (Vec::new(), own(place)),
-    }
-}
-
 /// Our own rings for this directory.
 pub fn own(place: &Place) -> Vec<PathBuf> {
     let is_for_us = |path: &PathBuf| is_own(path) && origin(path).is_some_and(|origin| origin.dir == place.dir);

@@ -55,11 +55,10 @@ impl Summary {
         let mut survey = Survey::default();
         let files = match told {
             Told::Trace => {
-                let (folders, files) = rings::to_read(place);
-                if let Err(why) = survey.watch(&place.dir, &folders, watch) {
+                if let Err(why) = survey.watch(&place.dir, std::slice::from_ref(&place.rings), watch) {
                     summary.remarks.insert(format!("{}: {why}", place.dir.display()));
                 }
-                files
+                Vec::new()
             }
             Told::Log => {
                 summary.read_logs(&place.dir, since_ns);

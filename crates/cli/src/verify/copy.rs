@@ -6,7 +6,7 @@ use aclshim_collect::modules::Modules;
 use aclshim_trace::clock::{realtime_ns, ticks};
 use aclshim_trace::layout::Header;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::reader::{Reading, RingReader};
 use aclshim_trace::record::{Entry, decode};
 use aclshim_trace::segment::{BLOCK_MAGIC, HEAD, Head, Preamble, SLOT, kind};
 use aclshim_trace::segment_reader::{Block, Damage, SegmentReader};
@@ -347,8 +347,7 @@ fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
 }
 
 /// Writes what a ring file holds and no trace does; how many outermost calls. The ring stays as it is.
-pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
-    let rings = file.look_for_rings();
+pub fn ring(file: &RingReader, to: &Path, is_over: bool) -> Result<u64> {
     let origin = Origin::new(file.header());
     let head = |kind| Head {
         kind,
@@ -363,10 +362,9 @@ pub fn ring(file: &mut RingFile, to: &Path, is_over: bool) -> Result<u64> {
     if !is_over {
         copy.block(&head(kind::MODULES), &Modules::of(&origin.pid.to_string()).to_bytes())?;
     }
-    for number in 0..rings {
-        let Some(ring) = file.ring(number) else { continue };
-        let mut from = ring.control.drained.load(Ordering::Acquire);
-        let end = ring.end(from);
+    for number in 0..file.rings() {
+        let Some(copied) = file.ring(number)? else { continue };
+        let (ring, mut from, end) = (copied.ring(), copied.drained, copied.end);
         while from < end {
             let run = ring.read_to(end, from, Reading::Look, 1024);
             if run.next <= from {

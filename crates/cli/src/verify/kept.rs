@@ -1,10 +1,11 @@
 //! Which of our files there are under a path: by what they begin with, and for a log by its name.
 
 pub use aclshim_collect::life::{Life, life};
+pub use aclshim_collect::ownership::{Ignored, Owners};
 use aclshim_facts::settings::RING_DIR;
 use aclshim_trace::layout;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, RingFile, Unreadable};
+use aclshim_trace::reader::{self, RingReader, Unreadable};
 use aclshim_trace::segment;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -104,11 +105,35 @@ pub fn ring_folders() -> Vec<PathBuf> {
     std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect()
 }
 
-/// The rings in these folders that can be opened, each once.
-pub fn rings(folders: &[PathBuf]) -> Vec<RingFile> {
-    let folders: BTreeSet<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-    let paths = folders.iter().filter_map(|folder| reader::files(folder).ok()).flatten();
-    paths.filter_map(|path| RingFile::open(&path).ok()).collect()
+/// The rings in the ring folders and in `dir` that name `dir` and count for it; those that do not count are added to `ignored`.
+pub fn rings_of(dir: &Path, ignored: &mut BTreeSet<Ignored>) -> Vec<RingReader> {
+    let folders = ring_folders().into_iter().chain([dir.to_owned()]);
+    counting(dir, folders, |ring| is_same_folder(&Origin::new(ring.header()).dir, dir), ignored)
+}
+
+/// The rings in these folders that are asked for and count for a directory or a trace.
+pub fn counting(
+    of: &Path,
+    folders: impl IntoIterator<Item = PathBuf>,
+    is_asked_for: impl Fn(&RingReader) -> bool,
+    ignored: &mut BTreeSet<Ignored>,
+) -> Vec<RingReader> {
+    let folders: BTreeSet<PathBuf> = folders.into_iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    let Ok(owners) = Owners::of(of) else { return Vec::new() };
+    let mut rings = Vec::new();
+    for path in folders.iter().filter_map(|folder| reader::files(folder).ok()).flatten() {
+        let Ok(ring) = RingReader::open(&path) else { continue };
+        let Ok(uid) = ring.owner() else { continue };
+        if !is_asked_for(&ring) {
+            continue;
+        }
+        if owners.has(uid) {
+            rings.push(ring);
+        } else {
+            ignored.insert(Ignored { path, uid });
+        }
+    }
+    rings
 }
 
 /// Whether two paths name one folder.

@@ -5,7 +5,7 @@ use super::kept::Life;
 use super::segment::{Segment, is_backwards};
 use super::verdict::{Note, Verdict};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::reader::{Reading, RingReader};
 use aclshim_trace::segment_reader::SegmentReader;
 use aclshim_trace::slot::State;
 use aclshim_trace::turn::Turn;
@@ -15,6 +15,9 @@ use std::io::BufReader;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+
+/// Slots of a ring that are read at once.
+const PIECE: usize = 1 << 14;
 
 /// What is left of a process.
 pub struct Left {
@@ -48,8 +51,7 @@ pub struct Ring {
 
 impl Ring {
     /// Looks at a ring file. What is wrong with it is said, if it was asked about.
-    pub fn new(mut file: RingFile, mut verdict: Option<(usize, &mut Verdict)>) -> Self {
-        let made = file.look_for_rings();
+    pub fn new(file: &RingReader, mut verdict: Option<(usize, &mut Verdict)>) -> Self {
         let mut seen = Self {
             verdict: verdict.as_ref().map(|(number, _)| *number),
             path: file.path.clone(),
@@ -60,13 +62,16 @@ impl Ring {
         };
         let (first, stride, slots) = (file.header().first, file.header().stride, u64::from(file.header().slots));
         let size = std::fs::metadata(&file.path).map_or(0, |about| about.len());
-        if let Some((_, verdict)) = verdict.as_mut().filter(|_| !file.is_whole()) {
-            let what = "not all of its rings can be mapped: what they hold is not known";
-            verdict.problem(Note::new(what, "is there memory enough?"));
-        }
-        for number in 0..made {
+        for number in 0..file.rings() {
             let begin = (number as u64).checked_mul(stride).and_then(|at| at.checked_add(first));
-            let Some(ring) = file.ring(number) else {
+            let copy = file.ring(number).unwrap_or_else(|error| {
+                if let Some((_, verdict)) = &mut verdict {
+                    let what = format!("ring {number} cannot be read, and what it holds is not known: {error}");
+                    verdict.problem(Note::new(what, ""));
+                }
+                None
+            });
+            let Some(copy) = copy else {
                 // One that is just being made has no owner yet; one that is cut off has no slots.
                 if let Some((_, verdict)) = &mut verdict
                     && begin.is_none_or(|begin| begin.saturating_add(4096 + slots * 64) > size)
@@ -76,9 +81,8 @@ impl Ring {
                 }
                 continue;
             };
-            let drained = ring.control.drained.load(Ordering::Acquire);
-            let end = ring.end(drained);
-            let strange = ring.slots.iter().enumerate().find_map(|(at, slot)| {
+            let (ring, drained, end) = (copy.ring(), copy.drained, copy.end);
+            let strange = copy.written().find_map(|(at, slot)| {
                 let head = slot.head();
                 let number = head.number(drained);
                 (head.state() != State::Free && number & (slots - 1) != at as u64).then_some((at, number))
@@ -90,7 +94,7 @@ impl Ring {
             }
             let mut from = drained;
             while from < end {
-                let run = ring.read_to(end, from, Reading::Look, usize::MAX);
+                let run = ring.read_to(end, from, Reading::Look, PIECE);
                 if run.next <= from {
                     break;
                 }

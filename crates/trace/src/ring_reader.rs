@@ -1,0 +1,288 @@
+//! A ring file of any process, opened to look at it: everything is copied with `pread`.
+//!
+//! Nothing is mapped. The owner of a file may truncate it at any time, and a load from a mapping behind the end of its
+//! file is SIGBUS; and on tmpfs a load from a mapped hole allocates the page, so that a sparse file of a few megabytes
+//! would fill the file system. `pread` does neither.
+//!
+//! A copy is taken beside a thread that writes. The words of a slot belong together if two copies of it, one after the
+//! other, are equal: a writer clears the head before it changes a word, no head comes back, and so a word that is newer
+//! than its head in the first copy has another head in the second one.
+
+use crate::layout::{CONTROL, Control, Header, Moment};
+use crate::origin::header_of;
+use crate::reader::Ring;
+use crate::ring_file::{MOST_RINGS, Mapping, Unreadable, open_checked, slots_of};
+use crate::slot::Slot;
+use crate::sync::{Ordering, fence};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::offset_of;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// How often something that changes under the reader is read again.
+const TRIES: usize = 1000;
+/// Slots that are read at once.
+const CHUNK: usize = 1024;
+const SLOT: usize = size_of::<Slot>();
+
+/// A ring file that is looked at.
+pub struct RingReader {
+    /// Where it is.
+    pub path: PathBuf,
+    file: File,
+    /// As it was when the file was opened.
+    header: Box<Header>,
+    /// Slots of a ring.
+    slots: usize,
+}
+
+/// A copy of one ring.
+pub struct RingSnapshot {
+    /// The number behind the last slot that was drained before the slots were copied.
+    pub drained: u64,
+    /// The number behind the newest slot when the second copy began: all slots before it are in that copy, as far as
+    /// they were ever written and not overwritten since.
+    pub end: u64,
+    control: Control,
+    slots: Mapping,
+    count: usize,
+    /// Positions of slots that are not in a hole of the file.
+    written: Vec<Range<usize>>,
+}
+
+impl RingReader {
+    /// Opens a file, and copies its header.
+    pub fn open(path: &Path) -> Result<Self, Unreadable> {
+        let file = open_checked(path, OpenOptions::new().read(true))?;
+        let header = read_header(&file)?;
+        let slots = slots_of(&header)?;
+        Ok(Self { path: path.to_owned(), file, header, slots })
+    }
+
+    /// Its header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The owner of the file that was opened, whatever its name stands for now.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(self.file.metadata()?.uid())
+    }
+
+    /// How many slots the file can hold by the room that is allocated for it.
+    pub fn allocated_slots(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.blocks().saturating_mul(512) / SLOT as u64)
+    }
+
+    /// How many rings the header tells of; not all of them need be there.
+    pub fn rings(&self) -> usize {
+        self.header.rings.load(Ordering::Relaxed).min(MOST_RINGS) as usize
+    }
+
+    /// A copy of a ring; `None` if it is not made yet, or if the file ends before its end.
+    pub fn ring(&self, number: usize) -> io::Result<Option<RingSnapshot>> {
+        let begin = (number as u64).checked_mul(self.header.stride).and_then(|at| at.checked_add(self.header.first));
+        let length = (CONTROL + self.slots * SLOT) as u64;
+        let size = self.file.metadata()?.size();
+        let Some(begin) = begin.filter(|begin| begin.checked_add(length).is_some_and(|end| end <= size)) else {
+            return Ok(None);
+        };
+        let before = self.control(begin)?;
+        if before.owner.load(Ordering::Relaxed) == 0 {
+            return Ok(None);
+        }
+        let drained = before.drained.load(Ordering::Acquire);
+        let slots = Mapping::anonymous(self.slots * SLOT)?;
+        let mut copy = RingSnapshot {
+            drained,
+            end: drained,
+            control: before,
+            slots,
+            count: self.slots,
+            written: self.written(begin + CONTROL as u64),
+        };
+        self.copy(begin + CONTROL as u64, &mut copy)?;
+        // What was given back by now is in a trace.
+        copy.control = self.control(begin)?;
+        Ok(Some(copy))
+    }
+
+    fn control(&self, begin: u64) -> io::Result<Control> {
+        let mut control = Control::default();
+        let at = (&raw mut control).cast::<u8>();
+        // SAFETY: the bytes of a value of ours, for which every bit pattern is valid.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(at, size_of::<Control>()) };
+        self.file.read_exact_at(bytes, begin)?;
+        Ok(control)
+    }
+
+    /// Positions of slots that are not in a hole of the file, the first slot being at byte `begin`.
+    fn written(&self, begin: u64) -> Vec<Range<usize>> {
+        let end = begin + (self.slots * SLOT) as u64;
+        let seek = |from: u64, what: libc::c_int| {
+            // SAFETY: an open descriptor of ours; nothing else goes by its offset.
+            let at = unsafe { libc::lseek(self.file.as_raw_fd(), from as libc::off_t, what) };
+            if at < 0 { Err(io::Error::last_os_error()) } else { Ok((at as u64).min(end)) }
+        };
+        let mut found: Vec<Range<usize>> = Vec::new();
+        let mut at = begin;
+        while at < end {
+            let start = match seek(at, libc::SEEK_DATA) {
+                Ok(start) => start,
+                Err(error) if error.raw_os_error() == Some(libc::ENXIO) => break,
+                // A file system that knows no holes.
+                Err(_) => at,
+            };
+            let stop = seek(start, libc::SEEK_HOLE).unwrap_or(end);
+            if stop <= start {
+                break;
+            }
+            let first = (start - begin) as usize / SLOT;
+            let last = ((stop - begin) as usize).div_ceil(SLOT);
+            match found.last_mut() {
+                Some(before) if before.end >= first => before.end = last,
+                _ => found.push(first..last),
+            }
+            at = stop;
+        }
+        found
+    }
+
+    /// Copies slots twice: the first copy tells how far the writer is, and which slots of the second one are whole.
+    fn copy(&self, begin: u64, copy: &mut RingSnapshot) -> io::Result<()> {
+        let at = copy.slots.at.cast::<u8>();
+        for range in &copy.written {
+            // SAFETY: a part of a mapping of ours that nothing else refers to; every bit pattern is valid.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(at.add(range.start * SLOT), range.len() * SLOT) };
+            read_at(&self.file, bytes, begin + (range.start * SLOT) as u64)?;
+        }
+        copy.end = copy.seen_end();
+        fence(Ordering::Acquire);
+        let mut written = std::mem::take(&mut copy.written);
+        written.extend(self.written(begin));
+        copy.written = merged(written);
+        let mut chunk = vec![0u8; CHUNK * SLOT];
+        for range in &copy.written {
+            for first in range.clone().step_by(CHUNK) {
+                let count = CHUNK.min(range.end - first);
+                let again = &mut chunk[..count * SLOT];
+                read_at(&self.file, again, begin + (first * SLOT) as u64)?;
+                for (number, again) in again.chunks_exact(SLOT).enumerate() {
+                    let position = first + number;
+                    // SAFETY: one slot of a mapping of ours that nothing else refers to.
+                    let slot = unsafe { std::slice::from_raw_parts_mut(at.add(position * SLOT), SLOT) };
+                    if slot != again {
+                        slot.copy_from_slice(&self.settled(begin + (position * SLOT) as u64, again)?);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A slot that was just changing, read until two copies are equal; empty if that never comes.
+    fn settled(&self, at: u64, last: &[u8]) -> io::Result<[u8; SLOT]> {
+        let mut before = [0; SLOT];
+        before.copy_from_slice(last);
+        for _ in 0..TRIES {
+            fence(Ordering::Acquire);
+            let mut slot = [0; SLOT];
+            read_at(&self.file, &mut slot, at)?;
+            if slot == before {
+                return Ok(slot);
+            }
+            before = slot;
+        }
+        Ok([0; SLOT])
+    }
+}
+
+impl RingSnapshot {
+    /// The ring: its state after the slots were copied, and the copy of its slots.
+    pub fn ring(&self) -> Ring<'_> {
+        let at = self.slots.at.cast::<Slot>();
+        // SAFETY: a mapping of that size that lives as long; every bit pattern is valid.
+        Ring { control: &self.control, slots: unsafe { std::slice::from_raw_parts(at, self.count) } }
+    }
+
+    /// Slots that can hold something, with their positions.
+    pub fn written(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        let slots = self.ring().slots;
+        self.written.iter().flat_map(move |range| range.clone().zip(&slots[range.clone()]))
+    }
+
+    /// The number behind the newest slot.
+    fn seen_end(&self) -> u64 {
+        let ring = self.ring();
+        let ends =
+            self.written.iter().map(|range| Ring { slots: &ring.slots[range.clone()], ..ring }.end(self.drained));
+        ends.max().unwrap_or(self.drained)
+    }
+}
+
+/// Ranges in order, without overlap.
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut all: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match all.last_mut() {
+            Some(before) if before.end >= range.start => before.end = before.end.max(range.end),
+            _ => all.push(range),
+        }
+    }
+    all
+}
+
+/// Reads bytes of a file; behind its end there are zeros.
+fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.read_at(bytes, at) {
+            Ok(0) => {
+                bytes.fill(0);
+                return Ok(());
+            }
+            Ok(read) => {
+                bytes = &mut bytes[read..];
+                at += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Copies a header beside its process and its drain, which may write to it.
+fn read_header(file: &File) -> Result<Box<Header>, Unreadable> {
+    let copy = || {
+        let mut bytes = vec![0; size_of::<Header>()];
+        file.read_exact_at(&mut bytes, 0).map_err(Unreadable::Io).map(|()| bytes)
+    };
+    let later = offset_of!(Header, later)..offset_of!(Header, later) + size_of::<Moment>();
+    let mut before = copy()?;
+    fence(Ordering::Acquire);
+    let mut header = copy()?;
+    for _ in 0..TRIES {
+        if before[later.clone()] == header[later.clone()] {
+            break;
+        }
+        fence(Ordering::Acquire);
+        before = std::mem::replace(&mut header, copy()?);
+    }
+    if before[later.clone()] != header[later.clone()] {
+        header[later].fill(0);
+    }
+    // The first byte of such a text is stored last: one that was there before the second copy says that the text is whole.
+    for text in [offset_of!(Header, product), offset_of!(Header, cann), offset_of!(Header, maps)] {
+        if before[text] == 0 {
+            header[text] = 0;
+        }
+    }
+    header_of(&header).ok_or(Unreadable::NotOurs)
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests;
