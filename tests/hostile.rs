@@ -298,3 +298,64 @@ fn a_sparse_ring_takes_neither_memory_nor_room_in_the_ring_folder() {
         assert_eq!((status, after), ("exit 0", before), "{command:?}: {said}");
     }
 }
+
+// ---- Names ----
+
+/// A name that sets the title of the terminal, changes colours, turns the line around, and begins as a formula does.
+const NAME: &str = "=1+1\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}x";
+
+/// Whether a terminal would do more with it than show it.
+fn has_unseen(text: &str) -> bool {
+    text.contains(|letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}')
+}
+
+#[test]
+fn names_of_programs_and_files_do_not_act_on_the_terminal() {
+    let folder = scratch("names");
+    let program = folder.join(NAME);
+    support::runnable(&program, &fs::read(support::host("hosts/keep_calls.c")).unwrap());
+    let run = |how: &[&str], drain: &str| {
+        let run = how.iter().fold(support::Run::new(&program), support::Run::arg);
+        run.sim().shim().env("ACLSHIM_DRAIN", drain).env("ACLSHIM_DIR", folder.join("out")).run()
+    };
+    run(&["1", "5"], "inside").ok();
+    // And a ring that holds something, and one that cannot be read, under names of that kind.
+    let killed = run(&["1", "5", "kill"], "off");
+    let [ring] = &reader::files(&killed.scratch).unwrap()[..] else { panic!("one ring") };
+    let rings = scratch("names");
+    let copied = rings.join(format!("aclshim-4000001-{NAME}.ring"));
+    fs::copy(ring, &copied).unwrap();
+    let mut strange = fs::read(ring).unwrap();
+    put(&mut strange, offset_of!(Header, version), &99u32.to_le_bytes());
+    fs::write(rings.join(format!("aclshim-4000002-{NAME}.ring")), strange).unwrap();
+    let out = folder.join("out");
+    let all = folder.join("all");
+    let ask = |arguments: &[&str], path: &Path| {
+        let output = aclshim().env("ACLSHIM_RING_DIR", &rings).args(arguments).arg(path).output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    for (arguments, path) in [
+        (&["stat"][..], &out),
+        (&["findings"], &out),
+        (&["log"], &out),
+        (&["verify"], &out),
+        (&["verify"], &rings),
+        (&["verify"], &copied),
+        (&["stat"], &folder.join(NAME)),
+        (&["report", "-o", all.to_str().unwrap()], &out),
+        (&["merge", "-o", folder.join("merged").to_str().unwrap()], &out),
+        (&["clean", "--dry-run"], &rings),
+        (&["doctor", "--"], &program),
+        (&["recover"], &rings),
+    ] {
+        let [shown, said] = ask(arguments, path);
+        assert!(!has_unseen(&shown) && !has_unseen(&said), "{arguments:?}: {shown:?} {said:?}");
+    }
+    let module = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["module"].clone();
+    let [lines, _] = ask(&["log", "--json"], &out);
+    assert!(lines.lines().any(|line| module(line) == NAME), "programs read names as they are: {lines}");
+    let [cells, _] = ask(&["export", "--format", "csv", "-o", "-"], &out);
+    let mut cells = cells.split([',', '\n']);
+    assert!(cells.clone().any(|cell| cell.trim_start_matches('"').starts_with("'=")), "a formula is made a text");
+    assert!(!cells.any(|cell| cell.trim_start_matches('"').starts_with(['=', '@', '+', '\t'])));
+}

@@ -293,5 +293,32 @@ fn a_page_that_cannot_be_written_and_a_directory_without_calls_are_said_so() {
     assert!(said(&output.scratch.join("out"), &trace).contains("is not overwritten"));
     let nowhere = folder.join("nowhere/report.html");
     let text = said(&output.scratch.join("out"), &nowhere);
-    assert!(text.contains("cannot write") && text.contains("nowhere/report.html"), "{text}");
+    assert!(text.contains("cannot be written") && text.contains("nowhere/report.html"), "{text}");
+}
+
+#[test]
+fn a_page_takes_the_place_of_its_file_at_once_and_never_that_of_what_a_link_leads_to() {
+    let output = watched(host(), 1, 1).run().ok();
+    let folder = scratch("page");
+    let [page, victim, link] = ["page.html", "victim", "link.html"].map(|name| folder.join(name));
+    let write = |page: &Path| {
+        let mut command = aclshim();
+        command.env("ACLSHIM_RING_DIR", &output.scratch).arg("report").arg(output.scratch.join("out"));
+        let done = command.arg("-o").arg(page).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    fs::write(&victim, "not to be touched").unwrap();
+    std::os::unix::fs::symlink(&victim, &link).unwrap();
+    write(&link);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "not to be touched");
+    assert!(fs::symlink_metadata(&link).unwrap().is_file() && data(&link)["totals"]["calls"].is_u64());
+    // A reader of the page before keeps that page whole.
+    fs::write(&page, "the page before").unwrap();
+    let before = fs::File::open(&page).unwrap();
+    write(&page);
+    assert_eq!(std::io::read_to_string(before).unwrap(), "the page before");
+    assert!(data(&page)["totals"]["calls"].is_u64());
+    let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["link.html", "page.html", "victim"], "nothing unfinished is left");
 }

@@ -1,6 +1,7 @@
 //! `aclshim clean`: removes what is no longer needed, and nothing that is not ours or that is in use.
 
 use crate::recover::unread;
+use crate::spoken;
 use crate::verify::kept::{self, Kind, Life};
 use aclshim_collect::adoption::write_all;
 use aclshim_collect::drain::Drain;
@@ -96,7 +97,7 @@ struct Cleaning {
 impl Cleaning {
     fn fail(&mut self, path: &Path, why: &str) {
         self.failed = true;
-        eprintln!("aclshim: {}: {why}", path.display());
+        errln!("aclshim: {}: {}", spoken::path(path), spoken::spoken(why));
     }
 
     /// The files of a folder, if it could be read.
@@ -140,9 +141,9 @@ impl Cleaning {
         }
         let (slots, calls) = unread(&RingReader::open(path)?)?;
         if slots > 0 && !self.arguments.force {
-            println!(
+            outln!(
                 "{}: holds {calls} calls that are in no trace: kept (`aclshim recover`, or --force)",
-                path.display()
+                spoken::path(path)
             );
             return Ok(());
         }
@@ -150,10 +151,10 @@ impl Cleaning {
         let mut drain = Drain::new(held.header(), "outside");
         let is_for_somebody = slots == 0 && origin.dir.is_dir() && !self.arguments.dry_run;
         if is_for_somebody && !write_all(&mut held, &mut drain) && !self.arguments.force {
-            println!(
+            outln!(
                 "{}: its end cannot be written to {}: kept (--force removes it)",
-                path.display(),
-                origin.dir.display()
+                spoken::path(path),
+                spoken::path(&origin.dir)
             );
             return Ok(());
         }
@@ -187,10 +188,10 @@ impl Cleaning {
     fn remove(&mut self, path: &Path, why: &str) -> Result<()> {
         let about = std::fs::symlink_metadata(path)?;
         if self.arguments.dry_run {
-            println!("{}: {why}: would be removed", path.display());
+            outln!("{}: {why}: would be removed", spoken::path(path));
         } else {
             std::fs::remove_file(path)?;
-            println!("{}: {why}: removed", path.display());
+            outln!("{}: {why}: removed", spoken::path(path));
         }
         self.files += 1;
         self.bytes += about.blocks() * 512;

@@ -69,12 +69,12 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     } else {
         for row in &in_force.rows {
             let value = row.value.as_ref().map_or_else(|| default(row.setting), |value| value.display().to_string());
-            println!("{} = {value}  ({})", row.setting.variable, origin(&row.source, &in_force));
+            outln!("{} = {value}  ({})", row.setting.variable, origin(&row.source, &in_force));
             println!("{}", wrapped(row.setting.sentence, "    "));
         }
     }
     for complaint in &in_force.complaints {
-        eprintln!("aclshim: {complaint}");
+        errln!("aclshim: {complaint}");
     }
     Ok(if in_force.complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

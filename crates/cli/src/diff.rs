@@ -1,5 +1,6 @@
 //! `aclshim diff`: what is different between two runs, by what the calls are and not where their memory is.
 
+use crate::spoken;
 use crate::traces::say_troubles;
 use aclshim_collect::account::Histogram;
 use aclshim_collect::seen::{Seen, Watch};
@@ -47,12 +48,12 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
             if arguments.json {
                 println!("{}", serde_json::to_string_pretty(&difference)?);
             } else {
-                print!("{}", difference.text());
+                print!("{}", spoken::lines(&difference.text()));
             }
             Ok(ExitCode::from(u8::from(difference.is_any())))
         }
         Err(error) => {
-            eprintln!("aclshim: {error:#}");
+            errln!("aclshim: {error:#}");
             Ok(ExitCode::from(2))
         }
     }

@@ -70,7 +70,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report.json())?);
     } else {
-        print!("{}", report.text());
+        print!("{}", crate::spoken::lines(&report.text()));
     }
     Ok(if report.problems() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -54,8 +54,8 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         let library = forwarding_library(machine, name, &[SHIM, needed]);
         place(&dir.join(name), |new| fs::File::create(new)?.write_all(&library))?;
     }
-    println!("{}: {} and {} for {}", dir.display(), NAMES[0], NAMES[1], real.display());
-    println!("start the program with LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", std::path::absolute(dir)?.display());
+    outln!("{}: {} and {} for {}", dir.display(), NAMES[0], NAMES[1], real.display());
+    outln!("start the program with LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", std::path::absolute(dir)?.display());
     Ok(ExitCode::SUCCESS)
 }
 

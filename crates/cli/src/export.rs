@@ -2,7 +2,6 @@
 
 mod batch;
 mod chrome;
-mod output;
 mod parquet;
 mod partition;
 mod perfetto;
@@ -13,13 +12,13 @@ mod text;
 mod texts;
 mod timeline;
 
+use crate::output::Output;
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::survey::Process;
 use aclshim_trace::told::Told;
 use anyhow::Result;
 use chrome::Chrome;
 use clap::ValueEnum;
-use output::Output;
 use parquet::{Existing, Parquet};
 use perfetto::Perfetto;
 use row::Row;

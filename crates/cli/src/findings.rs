@@ -1,6 +1,7 @@
 //! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
 
 use crate::sarif::{self, Counts};
+use crate::spoken::spoken;
 use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::mute;
@@ -10,6 +11,7 @@ use aclshim_facts::rules::RULES;
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// What `aclshim findings` is told.
@@ -146,7 +148,9 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
             let lines =
                 all().map(|(_, found)| mute::line(found.told.rule.id, found.function, found.told.site.as_ref()));
             for line in lines.collect::<BTreeSet<_>>() {
-                println!("{line}");
+                // A file for ACLSHIM_BASELINE has names as they are; a terminal is not shown them so.
+                let shown = if std::io::stdout().is_terminal() { spoken(&line) } else { line.as_str().into() };
+                println!("{shown}");
             }
         }
         Print::Text => {
@@ -157,10 +161,15 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
                     (_, Some(code)) => format!("returned {code}"),
                     (_, None) => "has not returned".into(),
                 };
-                println!("{}", found.told.message);
-                println!("    call from {site}, process {}, thread {}; {returned}", process.origin.pid, found.thread);
+                outln!("{}", found.told.message);
+                outln!(
+                    "    call from {}, process {}, thread {}; {returned}",
+                    spoken(&site),
+                    process.origin.pid,
+                    found.thread
+                );
                 for frame in &found.told.frames {
-                    println!("    from {}", symbols.site(&process.origin, process.modules(), *frame));
+                    outln!("    from {}", spoken(&symbols.site(&process.origin, process.modules(), *frame)));
                 }
                 println!();
             }
@@ -178,7 +187,7 @@ fn summary(processes: &[&Process]) {
         let [found, known] = [totals().map(|total| total.found).sum::<u64>(), totals().map(|total| total.known).sum()];
         let known = if known > 0 { format!(", {known} of them known and not shown") } else { String::new() };
         let worst = totals().filter_map(|total| total.worst).max().map_or("", |worst| worst.name());
-        println!("{found:>8} x {name} ({worst}){known}");
+        outln!("{found:>8} x {name} ({worst}){known}");
     }
     if names.is_empty() {
         println!("No rule is broken.");

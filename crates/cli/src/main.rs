@@ -1,5 +1,8 @@
 //! The `aclshim` command: one module a subcommand, each with its `Arguments` and its `main`.
 
+#[macro_use]
+mod spoken;
+
 mod clean;
 mod collect;
 mod completions;
@@ -12,13 +15,13 @@ mod export;
 mod findings;
 mod log;
 mod merge;
+mod output;
 mod progress;
 mod recover;
 mod report;
 mod run;
 mod sarif;
 mod scopes;
-mod spoken;
 mod stat;
 mod symbols;
 mod tally;
@@ -114,7 +117,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => completions::main(arguments),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("aclshim: {error:#}");
+        errln!("aclshim: {error:#}");
         ExitCode::FAILURE
     })
 }

@@ -4,6 +4,7 @@
 //! is written as one more segment.
 
 use crate::progress;
+use crate::spoken;
 use crate::traces::say_ignored;
 use crate::verify::kept::{self, Key, Kind, Life, key};
 use crate::verify::{copy, segment};
@@ -77,7 +78,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     traces.iter().for_each(|path| merge.trace(path));
     logs.iter().for_each(|path| merge.log(path));
     let [traces, logs, calls] = merge.copied;
-    println!(
+    outln!(
         "{}: {traces} traces and {logs} logs copied, {} left out because they are there already; {calls} calls came from rings",
         out.display(),
         merge.doubles
@@ -132,7 +133,7 @@ fn look(path: &Path) -> Option<Found> {
 impl Merge {
     fn fail(&mut self, path: &Path, why: &str) {
         self.failed = true;
-        eprintln!("aclshim: {}: {why}", path.display());
+        errln!("aclshim: {}: {}", spoken::path(path), spoken::spoken(why));
     }
 
     /// A name in the directory that is free; the host tells apart what the processes of two machines have named alike.

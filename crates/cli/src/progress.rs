@@ -1,5 +1,6 @@
 //! A bar on a terminal while there is much to read; elsewhere nothing.
 
+use crate::spoken::spoken;
 use indicatif::{ProgressBar, ProgressBarIter, ProgressStyle};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub fn bar(what: &str, bytes: u64) -> ProgressBar {
 
 /// A bar for one file.
 pub fn of_file(path: &Path) -> ProgressBar {
-    bar(&path.file_name().unwrap_or_default().to_string_lossy(), length(path))
+    bar(&spoken(&path.file_name().unwrap_or_default().to_string_lossy()), length(path))
 }
 
 /// A file whose bar moves as it is read.

@@ -2,7 +2,7 @@
 
 mod owner;
 
-use crate::spoken::spoken;
+use crate::spoken;
 use crate::traces::say_ignored;
 use crate::verify::kept::{self, Kind, Life};
 use crate::verify::{copy, is_outermost};
@@ -77,12 +77,12 @@ impl Recovery {
     fn fail(&mut self, path: &Path, why: &str) {
         self.seen += 1;
         self.failed = true;
-        eprintln!("aclshim: {}: {why}", path.display());
+        errln!("aclshim: {}: {}", spoken::path(path), spoken::spoken(why));
     }
 
     fn say(&mut self, path: &Path, what: &str) {
         self.seen += 1;
-        println!("{}: {what}", path.display());
+        outln!("{}: {}", spoken::path(path), spoken::spoken(what));
     }
 
     /// The rings of a folder; of a directory with traces, the rings that name it.
@@ -120,8 +120,8 @@ impl Recovery {
     /// user, or not at all.
     fn as_owner(&mut self, path: &Path, user: User) -> Result<()> {
         let recovered = owner::recover_as(path, user, self.out.as_deref())?;
-        recovered.said.lines().for_each(|line| println!("{}", spoken(line)));
-        recovered.errors.lines().for_each(|line| eprintln!("{}", spoken(line)));
+        recovered.said.lines().for_each(|line| outln!("{line}"));
+        recovered.errors.lines().for_each(|line| errln!("{line}"));
         self.seen += 1;
         if !recovered.is_done {
             let out = self.out.as_deref().unwrap_or(Path::new("DIR"));
@@ -198,7 +198,7 @@ impl Recovery {
                     copied.missing
                 );
                 self.say(path, &what);
-                copied.remarks.iter().for_each(|remark| println!("    {remark}"));
+                copied.remarks.iter().for_each(|remark| outln!("    {}", spoken::spoken(remark)));
             }
             Err(error) => self.fail(path, &format!("{error:#}")),
         }

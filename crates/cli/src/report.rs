@@ -13,10 +13,11 @@ mod sha256;
 mod summing;
 mod timeline;
 
+use crate::output::Output;
 use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
 use crate::verify::kept as files;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use gather::Gather;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,11 +52,11 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let model = summing::model(gather, &survey, sources, &mut name);
     let page = page::page(&model)?;
     let output = &arguments.output;
-    if output == Path::new("-") {
-        std::io::stdout().write_all(page.as_bytes())?;
-    } else {
-        std::fs::write(output, &page).with_context(|| format!("cannot write {}", output.display()))?;
-        eprintln!("aclshim: {} is written; open it in a browser", output.display());
+    let mut file = Output::create(output)?;
+    file.write_all(page.as_bytes())?;
+    file.finish()?;
+    if output != Path::new("-") {
+        errln!("aclshim: {} is written; open it in a browser", output.display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -101,8 +101,7 @@ pub fn ignore_closed_pipes() {
 
 /// Says something on standard error, if it can be said there, without what a terminal would act on.
 pub fn say(what: std::fmt::Arguments<'_>) {
-    let plain = |letter: char| if letter.is_control() && letter != '\n' { '?' } else { letter };
-    let text: String = what.to_string().chars().map(plain).chain(['\n']).collect();
+    let text = format!("{}\n", crate::spoken::lines(&what.to_string()));
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

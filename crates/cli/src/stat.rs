@@ -1,7 +1,7 @@
 //! `aclshim stat`: what the processes of a directory have recorded.
 
 use crate::scopes::ScopeStat;
-use crate::spoken::spoken;
+use crate::spoken::{lines, spoken};
 use crate::symbols::Symbols;
 use crate::tally::{Sum, Tally, class_end};
 use crate::traces::{Nothing, Traces};
@@ -149,7 +149,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&stat)?);
     } else {
-        print!("{}", stat.table());
+        print!("{}", lines(&stat.table()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -274,7 +274,7 @@ impl Stat {
         for (name, of) in &self.functions {
             let [calls, errors] = [of.calls, of.errors].map(|number| number.to_string());
             let [half, most, longest] = [of.p50_ns, of.p99_ns, of.max_ns].map(time);
-            row([name, &calls, &errors, &human(of.bytes), &half, &most, &longest]);
+            row([&spoken(name), &calls, &errors, &human(of.bytes), &half, &most, &longest]);
         }
         row(["total", &self.calls.to_string(), &self.errors.to_string(), &human(self.bytes), "", "", ""]);
         self.more(&mut text);
@@ -332,7 +332,8 @@ impl Stat {
         }
         for slow in &self.slowest {
             let (time, bytes) = (duration(slow.duration_ns), human(slow.bytes));
-            let SlowStat { function, direction, pid, thread, site, .. } = slow;
+            let SlowStat { function, direction, pid, thread, .. } = slow;
+            let site = spoken(&slow.site);
             let direction = if *direction == "unknown" { "" } else { direction };
             let _ = writeln!(
                 text,
@@ -344,7 +345,7 @@ impl Stat {
         }
         for of in &self.sites {
             let (time, calls, bytes) = (duration(of.ns), plural(of.calls, "call"), human(of.bytes));
-            let _ = writeln!(text, "{time:>10}  {} from {}: {calls}, {bytes}", of.function, of.site);
+            let _ = writeln!(text, "{time:>10}  {} from {}: {calls}, {bytes}", of.function, spoken(&of.site));
         }
         let _ = match (self.pageable, self.asynchronous) {
             (_, 0) => Ok(()),

@@ -1,6 +1,7 @@
 //! What the commands that read traces share: their paths, and the reading.
 
 use crate::progress;
+use crate::spoken;
 use aclshim_collect::ownership::Ignored;
 use aclshim_collect::seen::{Abreast, Nobody, Watch};
 use aclshim_collect::survey::Survey;
@@ -35,9 +36,9 @@ pub fn ring_folders() -> Vec<PathBuf> {
 pub fn say_ignored(ignored: &BTreeSet<Ignored>) {
     const MOST: usize = 8;
     for Ignored { path, uid } in ignored.iter().take(MOST) {
-        eprintln!(
+        errln!(
             "aclshim: {}: ignored: it belongs to user {uid}, and only rings of the directory's owner and of root count",
-            path.display()
+            spoken::path(path)
         );
     }
     if ignored.len() > MOST {
@@ -49,10 +50,10 @@ pub fn say_ignored(ignored: &BTreeSet<Ignored>) {
 pub fn say_troubles(survey: &Survey) {
     say_ignored(&survey.ignored);
     for (file, why) in &survey.troubles {
-        eprintln!("aclshim: {}: {why}", file.display());
+        errln!("aclshim: {}: {}", spoken::path(file), spoken::spoken(why));
     }
     if let Some(remedy) = survey.troubles.iter().find_map(|(file, why)| remedy(file, why)) {
-        eprintln!("aclshim: {remedy}");
+        errln!("aclshim: {}", spoken::spoken(&remedy));
     }
 }
 
@@ -143,7 +144,7 @@ impl Traces {
                 path.display()
             );
             match nothing {
-                Nothing::IsFine => eprintln!("aclshim: {hint}"),
+                Nothing::IsFine => errln!("aclshim: {hint}"),
                 Nothing::IsAnError => bail!(hint),
             }
         }

@@ -7,6 +7,7 @@ pub mod segment;
 mod verdict;
 
 use crate::progress;
+use crate::spoken;
 use crate::traces::say_ignored;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingReader, Unreadable};
@@ -73,15 +74,15 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&answer)?);
     } else {
-        answer.files.iter().for_each(|file| print!("{}", file.text()));
-        answer.processes.iter().for_each(|process| println!("{}", process.text()));
+        answer.files.iter().for_each(|file| print!("{}", spoken::lines(&file.text())));
+        answer.processes.iter().for_each(|process| outln!("{}", process.text()));
     }
     Ok(ExitCode::from(answer.state as u8))
 }
 
 impl Balance {
     fn text(&self) -> String {
-        let mut text = format!("process {} on {}: {} calls", self.pid, self.host, self.calls);
+        let mut text = format!("process {} on {}: {} calls", self.pid, spoken::spoken(&self.host), self.calls);
         let others = [
             (self.in_ring, "only in its ring"),
             (self.not_recorded, "not recorded"),

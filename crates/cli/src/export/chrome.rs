@@ -1,11 +1,11 @@
 //! The trace event format of Chrome: for `chrome://tracing`, Perfetto and Speedscope.
 
 use super::Sink;
-use super::output::Output;
 use super::row::Row;
 use super::text::json_pair;
 use super::texts::Texts;
 use super::timeline::{self, New, Span, Tracks, What};
+use crate::output::Output;
 use aclshim_trace::told::Told;
 use anyhow::Result;
 use std::io::Write;

@@ -4,10 +4,10 @@
 
 use super::Sink;
 use super::batch;
-use super::output::unfinished;
 use super::partition;
 use super::row::Row;
 use super::texts::{Text, Texts};
+use crate::output::unfinished;
 use crate::time;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, Encoding};

@@ -1,11 +1,11 @@
 //! Perfetto's own format: for ui.perfetto.dev and `trace_processor`.
 
 use super::Sink;
-use super::output::Output;
 use super::proto::*;
 use super::row::{COLUMNS, Row, Value};
 use super::texts::{Text, Texts};
 use super::timeline::{self, New, Span, Tracks, What, scattered};
+use crate::output::Output;
 use aclshim_collect::judge::rule_ids;
 use aclshim_trace::told::Told;
 use anyhow::Result;

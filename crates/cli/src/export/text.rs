@@ -1,11 +1,12 @@
 //! Rows as text: CSV and JSON, one a line.
 
 use super::Sink;
-use super::output::Output;
 use super::row::{COLUMNS, Row, Value};
 use super::texts::Texts;
+use crate::output::Output;
 use aclshim_collect::judge::rule_ids;
 use anyhow::Result;
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Comma-separated values after RFC 4180, with a line of names.
@@ -65,7 +66,7 @@ fn csv_line(to: &mut impl Write, row: &Row, texts: &Texts) -> io::Result<()> {
         between = ",";
         match column.value(row, texts) {
             Value::Nothing => Ok(()),
-            Value::Text(text) => quoted(to, text),
+            Value::Text(text) => quoted(to, &no_formula(text)),
             Value::Number(number) => write!(to, "{number}"),
             Value::Signed(number) => write!(to, "{number}"),
             Value::Address(address) => write!(to, "{address:#x}"),
@@ -74,6 +75,14 @@ fn csv_line(to: &mut impl Write, row: &Row, texts: &Texts) -> io::Result<()> {
         }?;
     }
     to.write_all(b"\r\n")
+}
+
+/// With an apostrophe in front where a spreadsheet would take a text for a formula: names of files and programs are anybody's.
+fn no_formula(text: &str) -> Cow<'_, str> {
+    match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => format!("'{text}").into(),
+        false => text.into(),
+    }
 }
 
 /// In quotes where it would not be read back without them.

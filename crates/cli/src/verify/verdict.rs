@@ -1,6 +1,7 @@
 //! What is said of files, to people and to programs.
 
 use super::kept::Kind;
+use crate::spoken;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -96,16 +97,16 @@ impl Verdict {
             State::Damaged => "damaged",
             State::Unreadable => "cannot be read",
         };
-        let mut text = format!("{}: {state}\n", self.path.display());
+        let mut text = format!("{}: {state}\n", spoken::path(&self.path));
         for note in self.problems.iter().chain(&self.remarks) {
             let place = match (note.offset, note.ring, note.number) {
                 (Some(offset), ..) => format!("byte {offset}: "),
                 (_, Some(ring), Some(number)) => format!("ring {ring}, number {number}: "),
                 _ => String::new(),
             };
-            let _ = writeln!(text, "    {place}{}", note.what);
+            let _ = writeln!(text, "    {place}{}", spoken::spoken(&note.what));
             if !note.remedy.is_empty() {
-                let _ = writeln!(text, "      -> {}", note.remedy);
+                let _ = writeln!(text, "      -> {}", spoken::spoken(&note.remedy));
             }
         }
         text

@@ -1,4 +1,4 @@
-//! The file that an export becomes: whole at the end, or not there at all.
+//! The file that an export or a page becomes: whole at the end, or not there at all.
 
 use crate::verify::kept;
 use anyhow::{Context, Result};
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
-/// Where an export goes.
+/// Where an export or a page goes.
 pub struct Output {
     to: BufWriter<To>,
     /// The unfinished file, and the name that it gets.
