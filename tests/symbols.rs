@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
-use support::{Build, Output, has, root, scratch};
+use support::{Build, Output, aclshim, has, root, scratch};
 
 /// A host that makes one bad call from `call_room`.
 fn built(arguments: &[&str]) -> PathBuf {
@@ -123,6 +123,61 @@ fn debug_information_in_a_file_of_its_own_is_found() {
     fs::create_dir(&beside).unwrap();
     fs::rename(&debug, beside.join(debug.file_name().unwrap())).unwrap();
     is_named(&output);
+}
+
+/// A section of debug information of so many zeros, packed as `objcopy --compress-debug-sections=zlib-gnu` does.
+const PACKED_ZEROS: &str = "import sys, zlib
+size, packer = int(sys.argv[1]), zlib.compressobj(1)
+with open(sys.argv[2], 'wb') as to:
+    to.write(b'ZLIB' + size.to_bytes(8, 'big'))
+    for _ in range(size >> 20):
+        to.write(packer.compress(bytes(1 << 20)))
+    to.write(packer.flush())";
+
+/// The most memory that a command had, in bytes.
+fn most_memory(command: &mut Command) -> u64 {
+    let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    // SAFETY: zero is a valid answer, which is filled in; the child is ours, and waited for here alone.
+    unsafe {
+        let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
+        assert_eq!(libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage), child.id() as libc::pid_t);
+        assert_eq!(status, 0);
+        usage.ru_maxrss as u64 * 1024
+    }
+}
+
+#[test]
+fn debug_information_that_would_take_much_memory_is_left_packed_and_said_so() {
+    const SIZE: u64 = 768 << 20;
+    if !has("python3", "debug_information_that_would_take_much_memory_is_left_packed_and_said_so") {
+        return;
+    }
+    let packed = scratch("packed").join("section");
+    let made_of = Command::new("python3").args(["-c", PACKED_ZEROS, &SIZE.to_string()]).arg(&packed).status();
+    assert!(made_of.unwrap().success());
+    let bare = made(&built(&[]), "objcopy", &["--strip-debug"]);
+    let section = format!("--add-section=.zdebug_info={}", packed.display());
+    let output = run(&made(&bare, "objcopy", &[&section]));
+    let out = output.scratch.join("out");
+    let command = |arguments: &[&str]| {
+        let mut command = aclshim();
+        command.env("ACLSHIM_RING_DIR", &output.scratch).args(arguments).arg(&out);
+        command
+    };
+    let most = most_memory(command(&["stat"]).stderr(std::process::Stdio::null()));
+    assert!(most < SIZE / 2, "{most} bytes");
+    let shown = command(&["findings"]).output().unwrap();
+    let [out, said] = [shown.stdout, shown.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(shown.status.success() && out.contains("+0x"), "the address is told: {out}{said}");
+    assert_eq!(said.matches("debug information").count(), 1, "and why it has no name, once: {said}");
+}
+
+#[test]
+fn debug_information_that_is_packed_as_usual_is_read() {
+    for how in ["zlib-gnu", "zlib-gabi"] {
+        let program = made(&built(&[]), "objcopy", &[&format!("--compress-debug-sections={how}")]);
+        is_named(&run(&program));
+    }
 }
 
 #[test]

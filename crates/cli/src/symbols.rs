@@ -1,23 +1,34 @@
 //! Names for call sites: which function an address is in, and which line of which file.
 //!
 //! Best effort, and never a failure: what cannot be named is `module+0x1234`. Each module is read once, when it is
-//! first asked for.
+//! first asked for. Which files these are a trace says, so anybody may have made them: debug information is unpacked only as
+//! far as memory for it is bounded.
 
+use crate::spoken;
 use aclshim_collect::modules::Modules;
 use aclshim_trace::origin::Origin;
 use addr2line::{Loader, demangle_auto};
 use object::read::{ReadCache, ReadRef};
-use object::{Object, ObjectSegment};
+use object::{CompressionFormat, Object, ObjectSection, ObjectSegment};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// The bytes that the debug information of all modules may take unpacked.
+const MOST_UNPACKED: u64 = 512 << 20;
+/// How much larger than packed a section may be, beside a mebibyte. Real ones become three to five times as large.
+const MOST_RATIO: u64 = 16;
+/// How much longer than the room that is allocated for it a file may be.
+const MOST_SPARSE: u64 = 16;
 
 /// What is known of the modules that were asked for.
 #[derive(Default)]
 pub struct Symbols {
     modules: BTreeMap<PathBuf, Option<Module>>,
+    /// Bytes of debug information that were unpacked.
+    unpacked: u64,
 }
 
 /// A module's file.
@@ -89,21 +100,24 @@ impl Symbols {
 
     fn module(&mut self, path: &Path) -> Option<&Module> {
         if !self.modules.contains_key(path) {
-            self.modules.insert(path.to_owned(), Module::open(path));
+            let module = Module::open(path, &mut self.unpacked);
+            self.modules.insert(path.to_owned(), module);
         }
         self.modules.get(path)?.as_ref()
     }
 }
 
 impl Module {
-    fn open(path: &Path) -> Option<Self> {
-        let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        let cache = ReadCache::new(File::open(path).ok()?);
+    fn open(path: &Path, unpacked: &mut u64) -> Option<Self> {
+        let (file, about) = plain_file(path)?;
+        let cache = ReadCache::new(file);
         let object = object::File::parse(&cache).ok()?;
+        let debug = debug_file(&object, path);
+        let debug = debug.as_deref().unwrap_or(path);
         Some(Self {
             first: object.segments().map(|segment| segment.address()).min()? & !0xfff,
             changed_ns: (about.mtime().max(0) as u64).saturating_mul(1_000_000_000) + about.mtime_nsec().max(0) as u64,
-            loader: Loader::new(debug_file(&object, path).as_deref().unwrap_or(path)).ok(),
+            loader: is_bounded(debug, unpacked).then(|| Loader::new(debug).ok()).flatten(),
         })
     }
 
@@ -129,6 +143,57 @@ impl Module {
         let symbol = self.loader.as_ref()?.find_symbol(address)?;
         Some(Place { symbol: demangle_auto(symbol.into(), None).into_owned(), file: None, line: None })
     }
+}
+
+/// A regular file, opened, that is not mostly holes: what is read of those takes memory that the file itself does not.
+fn plain_file(path: &Path) -> Option<(File, fs::Metadata)> {
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    let about = file.metadata().ok().filter(fs::Metadata::is_file)?;
+    let room = about.blocks().saturating_mul(512).saturating_add(1 << 20);
+    (about.len() <= room.saturating_mul(MOST_SPARSE)).then_some((file, about))
+}
+
+/// Whether the debug information of a file may be unpacked. If not, that is said; the loader would allocate what the file says
+/// before it has read any of it.
+fn is_bounded(path: &Path, unpacked: &mut u64) -> bool {
+    // The loader also reads what stands beside the file under this name.
+    let mut package = path.as_os_str().to_owned();
+    package.push(".dwp");
+    let package = PathBuf::from(package);
+    let packages = package.symlink_metadata().is_ok().then_some(package.as_path());
+    let sizes = [path].into_iter().chain(packages).map(unpacked_size).collect::<Result<Vec<u64>, _>>();
+    let why = match sizes.map(|sizes| sizes.iter().fold(*unpacked, |sum, size| sum.saturating_add(*size))) {
+        Ok(sum) if sum <= MOST_UNPACKED => {
+            *unpacked = sum;
+            return true;
+        }
+        Ok(_) => format!("{} MiB are read of all files together, and no more", MOST_UNPACKED >> 20),
+        Err(why) => why.into(),
+    };
+    errln!(
+        "aclshim: {}: its debug information is not unpacked, and its addresses have no names: {why}",
+        spoken::path(path)
+    );
+    false
+}
+
+/// How many bytes the packed sections of a file say that they unpack to; an error says why they must not be.
+fn unpacked_size(path: &Path) -> Result<u64, &'static str> {
+    let (file, _) = plain_file(path).ok_or("it cannot be read, or is mostly holes")?;
+    let cache = ReadCache::new(file);
+    let object = object::File::parse(&cache).map_err(|_| "it cannot be read")?;
+    let mut sum = 0u64;
+    for section in object.sections() {
+        let Ok(packed) = section.compressed_file_range() else { continue };
+        if packed.format == CompressionFormat::None {
+            continue;
+        }
+        if packed.uncompressed_size > packed.compressed_size.saturating_mul(MOST_RATIO).saturating_add(1 << 20) {
+            return Err("it would become far larger than it is packed");
+        }
+        sum = sum.saturating_add(packed.uncompressed_size);
+    }
+    Ok(sum)
 }
 
 /// The file that holds a module's debug information, where that is another one: by its build id, or by the link in it.
