@@ -275,7 +275,7 @@ pub fn warm_at_start() {
 
 /// Whether an object brings functions of the vendor's: any, since a stub or an old release may lack each of them.
 pub fn is_vendor(object: &Object) -> bool {
-    (0..COUNT).any(|function| object.real(function).is_some())
+    !is_own(object.identity()) && (0..COUNT).any(|function| object.real(function).is_some())
 }
 
 /// Finds the targets of the exported entries ahead of the first call, which may come in a signal
