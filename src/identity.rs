@@ -12,6 +12,7 @@ use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_trace::descriptor::Descriptor;
 use aclshim_trace::layout::{Header, NAME};
+use aclshim_trace::namespace;
 use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -72,13 +73,10 @@ fn about_system(header: &mut Header) {
         if libc::uname(&mut name) == 0 {
             Field::of(&mut header.host).push(CStr::from_ptr(name.nodename.as_ptr()).to_bytes());
         }
-        let mut about = core::mem::zeroed::<libc::stat>();
-        if libc::stat(c"/proc/self/ns/pid".as_ptr(), &mut about) == 0 {
-            header.pid_ns = about.st_ino;
-        }
         let room = header.executable.len() - 1;
         libc::readlink(c"/proc/self/exe".as_ptr(), header.executable.as_mut_ptr().cast(), room);
     }
+    (header.pid_ns, header.time_ns) = (namespace::pid(), namespace::time());
     let mut buffer = [0u8; 512];
     let boot_id = contents(c"/proc/sys/kernel/random/boot_id", &mut buffer);
     Field::of(&mut header.boot_id).push(boot_id.trim_ascii());

@@ -1,4 +1,5 @@
-/* record_steps ORDERS: does what the lines that come out of the pipe ORDERS say, and counts them in `steps`.
+/* record_steps ORDERS [leaderless]: does what the lines that come out of the pipe ORDERS say, and counts them in `steps`.
+ * With `leaderless` a second thread does it, and the first one ends before: the process then shows as a zombie.
  *   calls N           so many calls
  *   forks N           so many children one after the other, which make 20 calls each and end by _exit
  *   fill FILE         writes into a file until its disk is full
@@ -6,6 +7,7 @@
  *   cut FILE SIZE     cuts it, or makes it longer
  *   end               returns */
 #include "record_host.h"
+#include <pthread.h>
 
 static void fill(const char *path)
 {
@@ -38,10 +40,9 @@ static void forks(uint64_t n)
     }
 }
 
-int main(int argc, char **argv)
+static int obey(const char *pipe)
 {
-    begin();
-    FILE *orders = argc > 1 ? fopen(argv[1], "r") : NULL;
+    FILE *orders = pipe ? fopen(pipe, "r") : NULL;
     char line[4096], word[16], path[4000];
     take(0);
     while (orders && fgets(line, sizeof line, orders)) {
@@ -67,4 +68,34 @@ int main(int argc, char **argv)
         truth->steps++;
     }
     return 6;
+}
+
+/* The state of the process, which is that of its first thread. */
+static char state(void)
+{
+    char line[512] = "";
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (length <= 0)
+        _exit(87);
+    close(fd);
+    return *(strrchr(line, ')') + 2);
+}
+
+static void *without_leader(void *pipe)
+{
+    while (state() != 'Z')
+        sched_yield();
+    exit(obey(pipe));
+}
+
+int main(int argc, char **argv)
+{
+    begin();
+    if (argc < 3)
+        return obey(argv[1]);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, without_leader, argv[1]) != 0)
+        return 7;
+    pthread_exit(NULL);
 }

@@ -126,13 +126,15 @@ impl Cleaning {
     }
 
     fn ring(&mut self, path: &Path) -> Result<()> {
-        let origin = Origin::new(RingReader::open(path)?.header());
+        let seen = RingReader::open(path)?;
+        let origin = Origin::new(seen.header());
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
         let is_ours = std::fs::symlink_metadata(path)?.uid() == me;
-        if !is_ours || kept::life(&origin) != Life::Gone {
+        if !is_ours || kept::of_ring(seen.file(), &origin) != Life::Gone {
             return Ok(());
         }
+        drop(seen);
         // While we hold it, nobody drains it; one that is being drained is not ours to remove.
         let Ok(mut held) = RingFile::open_to_drain(path) else { return Ok(()) };
         // The name may stand for another file by now, and a header says which files are written as us.

@@ -6,7 +6,7 @@
 use crate::progress;
 use crate::spoken;
 use crate::traces::say_ignored;
-use crate::verify::kept::{self, Key, Kind, Life, key};
+use crate::verify::kept::{self, Key, Kind, key};
 use crate::verify::{copy, segment};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::RingReader;
@@ -199,7 +199,8 @@ impl Merge {
             Err(error) => return self.fail(&ring.path, &format!("{error:#}")),
         }
         let to = self.free(&format!("{}-ring", segment::stem(&origin)), "acltrace");
-        match copy::ring(ring, &to, kept::life(&origin) == Life::Gone) {
+        let life = kept::of_ring(ring.file(), &origin);
+        match copy::ring(ring, &to, life) {
             Ok(calls) => self.copied[2] += calls,
             Err(error) => self.fail(&ring.path, &format!("{error:#}")),
         }

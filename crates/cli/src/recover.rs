@@ -137,21 +137,23 @@ impl Recovery {
     }
 
     fn try_ring(&mut self, path: &Path) -> Result<()> {
-        let origin = Origin::new(RingReader::open(path)?.header());
+        let seen = RingReader::open(path)?;
+        let origin = Origin::new(seen.header());
         let name = origin.executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let who = format!("process {} ({name}) on {}", origin.pid, origin.host);
-        match kept::life(&origin) {
+        match kept::of_ring(seen.file(), &origin) {
             Life::Alive => {
                 self.say(path, &format!("{who} runs: left alone"));
                 return Ok(());
             }
             Life::Elsewhere => {
-                let what = format!("{who} may run where we cannot look (another pid namespace?): left alone");
+                let what = format!("{who} may run where we cannot look (another pid or time namespace?): left alone");
                 self.say(path, &what);
                 return Ok(());
             }
             Life::Gone => {}
         }
+        drop(seen);
         let mut file = match RingFile::open_to_drain(path) {
             Err(Unreadable::Taken) => {
                 self.say(path, &format!("{who}: somebody else writes it down already"));

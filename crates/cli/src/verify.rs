@@ -231,8 +231,10 @@ impl Check {
         match RingReader::open(path) {
             Ok(file) => {
                 let origin = Origin::new(file.header());
+                let life = kept::of_ring(file.file(), &origin);
                 let ring = Ring::new(&file, Some((number, &mut verdict)));
                 let left = self.left.entry(key(&origin)).or_insert_with(|| Left::new(origin));
+                left.life = life;
                 if ring.calls > 0 {
                     let what = format!("holds {} calls that are in no trace", ring.calls);
                     let remedy =

@@ -4,7 +4,7 @@
 //! written to that process's own trace and log; a ring file with nothing left in it is removed.
 
 use crate::drain::{Drain, Losses, losses};
-use crate::life::{Life, life};
+use crate::life::{Life, View};
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::origin::Origin;
@@ -18,6 +18,8 @@ use std::sync::atomic::Ordering;
 
 /// So long the looking may take in one go: the drain's own process must not wait for it.
 const LOOK_NS: u64 = 2_000_000;
+/// Every so many looks, and the first time, each file is opened: see [`is_likely`].
+const THOROUGH: u64 = 60;
 
 /// What a drain knows of others.
 pub struct Adoption {
@@ -25,12 +27,14 @@ pub struct Adoption {
     dir: PathBuf,
     /// How far the folder has been looked through.
     folder: Option<ReadDir>,
+    /// How often all of it has been.
+    looks: u64,
 }
 
 impl Adoption {
     /// By the drain of the process whose ring file is `own`.
     pub fn new(own: PathBuf, header: &Header) -> Self {
-        Self { own, dir: Origin::new(header).dir, folder: None }
+        Self { own, dir: Origin::new(header).dir, folder: None, looks: 0 }
     }
 
     /// Looks for files of dead processes for a while, and takes care of them; `true` when all have been seen. Names
@@ -39,22 +43,25 @@ impl Adoption {
         let Some(folder) = self.own.parent() else { return true };
         let begin = monotonic_ns();
         let Some(mut entries) = self.folder.take().or_else(|| std::fs::read_dir(folder).ok()) else { return true };
+        let is_thorough = self.looks.is_multiple_of(THOROUGH);
+        let view = View::new();
         while let Some(entry) = entries.next() {
             if let Ok(entry) = entry
-                && is_nobody(&entry.file_name())
+                && pid_of(&entry.file_name()).is_some_and(|pid| is_thorough || is_likely(pid))
                 && entry.path() != self.own
             {
-                self.consider(&entry.path());
+                self.consider(&entry.path(), &view);
             }
             if monotonic_ns().saturating_sub(begin) > LOOK_NS {
                 self.folder = Some(entries);
                 return false;
             }
         }
+        self.looks += 1;
         true
     }
 
-    fn consider(&self, path: &Path) -> Option<()> {
+    fn consider(&self, path: &Path, view: &View) -> Option<()> {
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
         std::fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.uid() == me)?;
@@ -65,7 +72,7 @@ impl Adoption {
         if !is_for_us && !is_told(&mut file) {
             return None;
         }
-        if life(&origin) != Life::Gone {
+        if view.of_ring(file.file(), &origin) != Life::Gone {
             return None;
         }
         drop(file);
@@ -84,12 +91,20 @@ impl Adoption {
     }
 }
 
-/// Whether nobody has the number of the process that a file is named after: the others need not be opened.
-fn is_nobody(name: &OsStr) -> bool {
-    let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
-    let pid = name.and_then(|rest| rest.split('-').next()?.parse::<libc::pid_t>().ok());
+/// The pid that a file is named after.
+fn pid_of(name: &OsStr) -> Option<libc::pid_t> {
+    let name = name.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    name.split('-').next()?.parse().ok().filter(|pid| *pid > 0)
+}
+
+/// Whether a file named after this pid is worth opening: no process has it, or it is our own, and the program that was here
+/// before `exec` has left the file.
+///
+/// This is not proof of anything: the name may be of another pid namespace. It saves opening the files of all living
+/// processes each time.
+fn is_likely(pid: libc::pid_t) -> bool {
     // SAFETY: the null signal only asks.
-    pid.is_some_and(|pid| pid > 0 && unsafe { libc::kill(pid, 0) } != 0)
+    pid as u32 == std::process::id() || unsafe { libc::kill(pid, 0) } != 0
 }
 
 /// Whether nothing is left to be drained.

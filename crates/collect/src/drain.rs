@@ -18,7 +18,7 @@ use crate::segment::TraceWriter;
 use crate::stderr::Stderr;
 use aclshim_trace::clock::{monotonic_ns, realtime_ns, ticks};
 use aclshim_trace::layout::Header;
-use aclshim_trace::origin::Origin;
+use aclshim_trace::origin::{Origin, moment_of};
 use aclshim_trace::reader::{MOST_RINGS, Reading, Ring, Run};
 use aclshim_trace::segment::{Head, kind};
 use aclshim_trace::slot::{self, Layout, Words};
@@ -247,7 +247,7 @@ impl Drain {
         }
         // The pace of the ticks is told by two moments, and these must not be too close.
         let born_ns = header.born.monotonic_ns.load(Ordering::Relaxed);
-        let age = monotonic_ns().saturating_sub(born_ns);
+        let age = moment_of(header)[2].saturating_sub(born_ns);
         if let Some(missing) = 2_000_000u64.checked_sub(age) {
             std::thread::sleep(std::time::Duration::from_nanos(missing));
         }
@@ -261,7 +261,7 @@ impl Drain {
     /// Notes one more moment in the header, and looks what else it says by now.
     fn renew(&mut self, header: &Header) {
         if self.is_of_this_boot {
-            header.later.set(header.clock);
+            header.later.store(moment_of(header));
         }
         self.origin = Origin::new(header);
     }
@@ -297,7 +297,7 @@ impl Drain {
 
     fn calibrate(&mut self, header: &Header) {
         if self.calls != Calls::Off && self.is_of_this_boot {
-            let _ = self.trace.append(&self.head(kind::CALIBRATION, header), &monotonic_ns().to_le_bytes());
+            let _ = self.trace.append(&self.head(kind::CALIBRATION, header), &moment_of(header)[2].to_le_bytes());
         }
     }
 

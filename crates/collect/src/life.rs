@@ -1,68 +1,117 @@
-//! Whether a process still runs, as far as that can be told from here.
+//! Whether the process of a ring or a trace is dead, as far as that can be told from here.
+//!
+//! Two things prove a death: the pid is absent in the process's own pid namespace, or its ring file is not mapped any more.
+//! Either alone is not enough. A pid of another namespace means nothing here; and the file stays mapped in a child that was
+//! made without libc's `fork`, and while a reader looks at it.
+//!
+//! A boot id proves nothing: a container may have its own. A start time proves something only within one time namespace.
 
+use aclshim_trace::namespace;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::RingFile;
-use std::os::unix::fs::MetadataExt;
+use aclshim_trace::reader::is_alone;
+use std::fs::File;
 
 /// What is known of a process's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     /// It runs.
     Alive,
-    /// It has ended.
+    /// It has ended, or has become another program by `exec`.
     Gone,
-    /// It is of another pid namespace, or does not say of which, or there is no `/proc` to ask: nobody here can tell.
+    /// It may run: it is of another pid namespace or time namespace, or there is no `/proc` to ask.
     Elsewhere,
 }
 
-/// Whether a process runs.
+/// Whether a process runs, of which there may be no ring.
 pub fn life(origin: &Origin) -> Life {
-    let is_here = || (1..1 << 31).contains(&origin.pid) && pid_namespace() == Some(origin.pid_ns);
-    match origin.is_of_this_boot {
-        Some(false) => Life::Gone,
-        Some(true) if is_here() && is_gone(origin) => Life::Gone,
-        Some(true) if is_here() => Life::Alive,
-        _ => Life::Elsewhere,
+    View::new().life(origin)
+}
+
+/// Whether the process of a ring runs.
+pub fn of_ring(file: &File, origin: &Origin) -> Life {
+    View::new().of_ring(file, origin)
+}
+
+/// What this process sees of others under `/proc`.
+pub struct View {
+    /// Our pid namespace, if `/proc` shows it.
+    pid_ns: Option<u64>,
+    /// Our time namespace: `/proc` shows start times as the reading process's clocks count them. 0 if unknown.
+    time_ns: u64,
+}
+
+impl View {
+    /// As it is now.
+    pub fn new() -> Self {
+        Self { pid_ns: pid_namespace(), time_ns: namespace::time() }
+    }
+
+    /// Whether the process of a ring runs.
+    pub fn of_ring(&self, file: &File, origin: &Origin) -> Life {
+        match self.life(origin) {
+            // Also where the pid lives on: `exec` unmaps the ring of the program that was there before.
+            Life::Alive | Life::Elsewhere if is_alone(file) == Some(true) => Life::Gone,
+            life => life,
+        }
+    }
+
+    fn life(&self, origin: &Origin) -> Life {
+        if !(1..1 << 31).contains(&origin.pid) || self.pid_ns != Some(origin.pid_ns) {
+            return Life::Elsewhere;
+        }
+        let Some(seen) = Seen::of(origin.pid) else {
+            // SAFETY: the null signal only asks.
+            let asked = unsafe { libc::kill(origin.pid as libc::pid_t, 0) };
+            let is_absent = asked != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+            return if is_absent { Life::Gone } else { Life::Elsewhere };
+        };
+        let has_same_time = origin.time_ns != 0 && origin.time_ns == self.time_ns;
+        match (origin.start_time, seen.start_time) {
+            _ if seen.has_ended => Life::Gone,
+            (0, _) | (_, None) => Life::Elsewhere,
+            (began, Some(seen)) if began == seen => Life::Alive,
+            // Another process has its pid.
+            _ if has_same_time => Life::Gone,
+            _ => Life::Elsewhere,
+        }
     }
 }
 
-/// Whether the process of a file that is opened to be drained is known to be gone, wherever it ran.
-///
-/// In another namespace its number means nothing here, or somebody else: there it is gone when nobody has the file mapped
-/// any more ([`RingFile::is_alone`]). Where the file system cannot say that either, nothing is known before the next boot.
-pub fn has_ended(file: &RingFile, origin: &Origin) -> bool {
-    match life(origin) {
-        Life::Alive => false,
-        Life::Gone => true,
-        Life::Elsewhere => file.is_alone() == Some(true),
+impl Default for View {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 /// Our own pid namespace, if `/proc` is of it. In a new one under an old mount the numbers there are others': our own
 /// is not ours either.
 fn pid_namespace() -> Option<u64> {
-    let own = std::fs::read_link("/proc/self").ok()?;
-    let is_of_it = own.to_str()?.parse() == Ok(std::process::id());
-    is_of_it.then(|| std::fs::metadata("/proc/self/ns/pid").ok().map(|about| about.ino()))?
+    let link = std::fs::read_link("/proc/self").ok()?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    // One number for each namespace from that of `/proc` down to our own. Linux before 4.1 does not have the line.
+    let levels = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let is_one = levels.is_none_or(|levels| levels.split_whitespace().count() == 1);
+    let is_own = is_one && link.to_str()?.parse() == Ok(std::process::id());
+    is_own.then(namespace::pid).filter(|inode| *inode != 0)
 }
 
-/// Whether a process of our own pid namespace is known to be gone: nobody has its number, or
-/// somebody who began later.
-fn is_gone(origin: &Origin) -> bool {
-    let Ok(stat) = std::fs::read(format!("/proc/{}/stat", origin.pid)) else {
-        // SAFETY: the null signal only asks.
-        let asked = unsafe { libc::kill(origin.pid as libc::pid_t, 0) };
-        return asked != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-    };
-    let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-    let fields: Vec<_> = stat[behind..].split(|&byte| byte == b' ').filter(|field| !field.is_empty()).collect();
-    let start_time = fields.get(19).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
-    // A zombie has ended, though its parent has not asked yet.
-    // (If only its first thread has, the others are counted.)
-    let threads = fields.get(17).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
-    let has_ended = matches!(fields.first(), Some(&b"Z" | &b"X")) && threads.is_none_or(|threads| threads <= 1);
-    // 0 is not known.
-    has_ended || start_time.is_some_and(|time| origin.start_time != 0 && time != origin.start_time)
+/// What `/proc/PID/stat` tells of a process.
+struct Seen {
+    has_ended: bool,
+    start_time: Option<u64>,
+}
+
+impl Seen {
+    fn of(pid: u32) -> Option<Self> {
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
+        let fields: Vec<_> = stat[behind..].split(|&byte| byte == b' ').filter(|field| !field.is_empty()).collect();
+        let number = |at: usize| fields.get(at).and_then(|field| std::str::from_utf8(field).ok()?.parse::<u64>().ok());
+        // A zombie has ended, though its parent has not asked yet.
+        // (If only its first thread has, the others are counted.)
+        let is_zombie = matches!(fields.first(), Some(&b"Z" | &b"X"));
+        Some(Self { has_ended: is_zombie && number(17).is_none_or(|threads| threads <= 1), start_time: number(19) })
+    }
 }
 
 #[cfg(test)]
@@ -70,24 +119,51 @@ mod tests {
     use super::*;
     use aclshim_trace::layout::Header;
 
-    #[test]
-    fn only_a_process_of_our_own_namespace_and_boot_is_asked_for_and_one_of_an_unknown_boot_is_not_dead() {
-        let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+    fn us() -> Box<Header> {
         // SAFETY: zero is a valid header.
         let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
         header.pid = std::process::id();
         header.pid_ns = pid_namespace().unwrap();
-        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere, "it does not say which boot");
-        header.boot_id[..36].copy_from_slice(&here[..36]);
+        header.time_ns = namespace::time();
+        header.start_time = Seen::of(header.pid).unwrap().start_time.unwrap();
+        header
+    }
+
+    #[test]
+    fn a_pid_counts_in_its_own_namespace_only() {
+        let mut header = us();
         assert_eq!(life(&Origin::new(&header)), Life::Alive);
-        header.start_time = 1;
-        assert_eq!(life(&Origin::new(&header)), Life::Gone, "another has its number");
         header.pid_ns += 1;
         assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
-        header.pid_ns -= 1;
+        header.pid_ns = 0;
+        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
+        header = us();
         header.pid = 0;
         assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
-        header.boot_id[0] ^= 1;
+        // More than any system has.
+        header.pid = (1 << 22) + 1;
         assert_eq!(life(&Origin::new(&header)), Life::Gone);
+    }
+
+    #[test]
+    fn a_start_time_counts_in_its_own_time_namespace_only() {
+        let mut header = us();
+        header.start_time += 1;
+        assert_eq!(life(&Origin::new(&header)), Life::Gone, "another process has its pid");
+        header.time_ns += 1;
+        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
+        header.time_ns = 0;
+        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere, "an older file");
+        header.start_time -= 1;
+        assert_eq!(life(&Origin::new(&header)), Life::Alive);
+        header.start_time = 0;
+        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere, "it is not known");
+    }
+
+    #[test]
+    fn a_boot_id_is_no_proof() {
+        let mut header = us();
+        header.boot_id[..8].copy_from_slice(b"not here");
+        assert_eq!(life(&Origin::new(&header)), Life::Alive);
     }
 }

@@ -6,7 +6,7 @@
 use crate::adoption;
 use crate::directory::is_unfinished;
 use crate::drain::Drain;
-use crate::life::has_ended;
+use crate::life::{Life, View};
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::layout::HEADER;
 use aclshim_trace::origin::Origin;
@@ -168,8 +168,9 @@ impl Outside {
     /// Looks for processes that ended, writes what they have left, and hands those of which all is written to `done`.
     pub fn end(&mut self, mut done: impl FnMut(&mut Drained)) {
         let now = monotonic_ns();
+        let view = View::new();
         self.drains.retain(|_, one| {
-            one.has_ended = one.has_ended || has_ended(&one.file, one.drain.origin());
+            one.has_ended = one.has_ended || view.of_ring(one.file.file(), one.drain.origin()) == Life::Gone;
             if now < one.rests_until {
                 return true;
             }

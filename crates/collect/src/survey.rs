@@ -3,7 +3,7 @@
 //! A record may be in both, if its drain ended between writing it and giving the slot back. It is read
 //! once: by process, ring and number.
 
-use crate::life::{Life, life};
+use crate::life::{self, Life};
 use crate::modules::Modules;
 use crate::ownership::{Ignored, Owners};
 use crate::process::From;
@@ -374,7 +374,7 @@ impl Survey {
         }
         process.write_failures = snapshot.write_failures;
         process.judge.learn(&snapshot.origin);
-        if life(&snapshot.origin) == Life::Alive {
+        if life::life(&snapshot.origin) == Life::Alive {
             process.judge.modules().learn(Modules::of(&snapshot.origin.pid.to_string()));
         }
         process
@@ -487,7 +487,7 @@ impl Snapshot {
         // A record of a call in flight may say that it is longer than what is written of it. In a file that is made to harm
         // that would add up to far more memory than the file itself takes.
         let mut left = file.allocated_slots().unwrap_or(0).saturating_mul(2).saturating_add(SPARE) as usize;
-        let waits = follows && life(&snapshot.origin) != Life::Gone;
+        let waits = follows && life::of_ring(file.file(), &snapshot.origin) != Life::Gone;
         for number in 0..file.rings() {
             let copy = match file.ring(number) {
                 Ok(Some(copy)) => copy,

@@ -11,6 +11,7 @@ use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::Survey;
 use aclshim_trace::file;
 use aclshim_trace::layout::{Header, Mode};
+use aclshim_trace::namespace;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile};
 use aclshim_trace::ring;
@@ -26,7 +27,7 @@ use std::time::{Duration, SystemTime};
 
 const CALLS: u64 = 5;
 
-/// The ring file of a process of another boot, which writes to `out`; and its only ring.
+/// The ring file of a dead process of another boot, which writes to `out`; and its only ring.
 fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, ring::Place) {
     let (folder_bytes, out_bytes) = (folder.as_os_str().as_bytes(), out.as_os_str().as_bytes());
     let made = file::create(folder_bytes, 64, |header| {
@@ -34,6 +35,11 @@ fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, ring::Place) {
         header.names[0][..11].copy_from_slice(b"aclrtMemcpy");
         header.dir[..out_bytes.len()].copy_from_slice(out_bytes);
         header.boot_id[..8].copy_from_slice(b"not here");
+        // The counter began anew since.
+        let [ticks, realtime, monotonic] = header.born.get();
+        header.born.store([ticks, realtime - 3_600_000_000_000, monotonic]);
+        // Its pid is ours now.
+        (header.pid_ns, header.time_ns, header.start_time) = (namespace::pid(), namespace::time(), 1);
         (header.segment, header.budget) = (1 << 20, 1 << 30);
     })
     .unwrap();

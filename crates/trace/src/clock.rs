@@ -105,9 +105,14 @@ fn closest(mut read: impl FnMut() -> (u64, [u64; 3])) -> [u64; 3] {
 }
 
 impl Moment {
-    /// Now. Ticks are taken back first and stored last: who sees the same ticks twice has seen one moment.
+    /// Now.
     pub fn set(&self, clock: u32) {
-        let [ticks, realtime, monotonic] = moment(clock);
+        self.store(moment(clock));
+    }
+
+    /// Stores ticks, realtime and monotonic time. Ticks are taken back first and stored last: who sees the same ticks twice
+    /// has seen one moment.
+    pub fn store(&self, [ticks, realtime, monotonic]: [u64; 3]) {
         self.ticks.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
         self.realtime_ns.store(realtime, Ordering::Relaxed);

@@ -33,7 +33,8 @@ fn length<S, T>(_: fn(&S) -> &T) -> usize {
 fn header_fields() -> Vec<Field> {
     fields!(Header: magic version size pid uid pid_ns start_time born_ns first stride slots mode clock batch_items
             ticks_hz born later rings functions not_recorded told write_failures segment budget calls form names host
-            boot_id rank product cann build_id pattern executable library settings dir maps)
+            boot_id rank product cann build_id pattern executable library settings dir maps
+            time_ns)
 }
 
 fn control_fields() -> Vec<Field> {

@@ -74,8 +74,8 @@ pub struct Header {
     pub uid: u32,
     /// The inode of its pid namespace; 0 if unknown.
     pub pid_ns: u64,
-    /// When the process began, in clock ticks after boot (`/proc/PID/stat`, field 22): with the pid it
-    /// names the process until the next boot.
+    /// When the process began, in clock ticks after boot (`/proc/PID/stat`, field 22), in its time namespace: with the
+    /// pid it names the process until the next boot.
     pub start_time: u64,
     /// When the file was made, in nanoseconds since 1970.
     pub born_ns: u64,
@@ -141,6 +141,8 @@ pub struct Header {
     pub dir: [u8; 4096],
     /// The files that held the process's code at its first copy, as lines of `/proc/PID/maps`, as far as there is room.
     pub maps: [AtomicU8; 6144],
+    /// The inode of the process's time namespace when the file was made; 1 where the kernel has none, 0 if unknown.
+    pub time_ns: u64,
 }
 
 /// The owner of a ring that is just being handed over.

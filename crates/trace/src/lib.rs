@@ -16,6 +16,8 @@ pub mod file;
 pub mod generation;
 pub mod layout;
 #[cfg(not(loom))]
+pub mod namespace;
+#[cfg(not(loom))]
 pub mod origin;
 pub mod reader;
 pub mod record;

@@ -2,12 +2,15 @@
 
 use crate::clock::{self, Calibration};
 use crate::layout::{Clock, Header, Moment};
+use crate::namespace;
 use crate::sync::{AtomicU64, Ordering};
 use core::sync::atomic::AtomicU8;
 use std::ffi::OsStr;
 use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The process that a header describes.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,16 +21,18 @@ pub struct Origin {
     pub uid: u32,
     /// The inode of its pid namespace.
     pub pid_ns: u64,
-    /// When it began, in clock ticks after boot.
+    /// When it began, in clock ticks after boot, as its time namespace counts them.
     pub start_time: u64,
+    /// The inode of its time namespace; 0 if unknown.
+    pub time_ns: u64,
     /// When its file was made, in nanoseconds since 1970.
     pub born_ns: u64,
     /// The machine.
     pub host: String,
     /// The machine's boot.
     pub boot_id: String,
-    /// Whether that is this machine's last one: its ticks are ours then. `None` if the header does not say, or we cannot
-    /// know which boot this is.
+    /// Whether its ticks are those of this machine since its last boot. `None` if nothing tells. This says nothing about
+    /// the life of the process: a container may have a boot id of its own.
     pub is_of_this_boot: Option<bool>,
     /// The program.
     pub executable: PathBuf,
@@ -109,10 +114,11 @@ impl Origin {
             uid: header.uid,
             pid_ns: header.pid_ns,
             start_time: header.start_time,
+            time_ns: header.time_ns,
             born_ns: header.born_ns,
             host: text(&header.host),
             boot_id: text(&header.boot_id),
-            is_of_this_boot: is_this_boot(bytes(&header.boot_id)),
+            is_of_this_boot: is_of_this_boot(header),
             executable: path(&header.executable),
             dir: path(&header.dir),
             rank: text(&header.rank),
@@ -137,9 +143,7 @@ impl Origin {
             Calibration::new(born, later, header.ticks_hz)
         } else {
             // The counter still runs, and we are a second moment ourselves.
-            let clock = header.clock;
-            let now = clock::moment(clock);
-            Calibration::new(born, now, if clock == Clock::Monotonic as u32 { 1_000_000_000 } else { 0 })
+            Calibration::new(born, moment_of(header), 0)
         };
         origin
     }
@@ -161,11 +165,58 @@ impl Origin {
     }
 }
 
-/// Whether this machine runs since that boot, if both are known.
-fn is_this_boot(boot_id: &[u8]) -> Option<bool> {
+/// The present moment (ticks, realtime, monotonic) by the clocks of the process that a header describes, where its ticks
+/// are ours.
+///
+/// CLOCK_MONOTONIC of another time namespace has an offset that is not known here. The time since the birth then comes from
+/// CLOCK_REALTIME, which all namespaces share.
+pub fn moment_of(header: &Header) -> [u64; 3] {
+    let [ticks, realtime, monotonic] = clock::moment(header.clock);
+    let born = header.born.get();
+    let monotonic = match namespace::is_other_time(header.time_ns, namespace::time()) {
+        true => born[2].saturating_add(realtime.saturating_sub(born[1])),
+        false => monotonic,
+    };
+    [ticks, realtime, monotonic]
+}
+
+/// Whether the ticks of a header are those of this machine since its last boot, if that can be told: it has the same boot
+/// id, or its clocks agree with ours. A container may have a boot id of its own.
+fn is_of_this_boot(header: &Header) -> Option<bool> {
     let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let here = here.trim_ascii();
-    (!here.is_empty() && !boot_id.is_empty()).then(|| here == boot_id)
+    let (here, there) = (here.trim_ascii(), bytes(&header.boot_id));
+    let is_known = !here.is_empty() && !there.is_empty();
+    // Ticks that are CLOCK_MONOTONIC belong to a time namespace.
+    let is_shifted =
+        || header.clock == Clock::Monotonic as u32 && namespace::is_other_time(header.time_ns, namespace::time());
+    if is_known && here == there && !is_shifted() || agrees(header) { Some(true) } else { is_known.then_some(false) }
+}
+
+/// Whether as many ticks as nanoseconds have passed since a header was made. After another boot the counter began anew;
+/// on another machine it began at another time.
+fn agrees(header: &Header) -> bool {
+    // The wall clock may have been adjusted a little since, and the pace is measured in a hurry.
+    const SLACK_NS: f64 = 5e8;
+    const SLACK: f64 = 2e-3;
+    let born = header.born.get();
+    let now = clock::moment(header.clock);
+    let [Some(ticks), Some(ns)] = [0, 1].map(|of| now[of].checked_sub(born[of])) else { return false };
+    let is_near = |pace: f64| (ticks as f64 * pace - ns as f64).abs() <= SLACK_NS + SLACK * ns as f64;
+    born[0] != 0 && pace(header.clock).is_some_and(is_near)
+}
+
+/// Nanoseconds of a tick of this machine; measured once where the clock does not tell.
+fn pace(clock: u32) -> Option<f64> {
+    static MEASURED: OnceLock<Option<f64>> = OnceLock::new();
+    let measure = || {
+        let hz = clock::hz(Clock::Counter);
+        let first = clock::moment(Clock::Counter as u32);
+        if hz == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Calibration::new(first, clock::moment(Clock::Counter as u32), hz).map(|clock| clock.ns_a_tick)
+    };
+    if clock == Clock::Monotonic as u32 { Some(1.0) } else { *MEASURED.get_or_init(measure) }
 }
 
 #[cfg(test)]
@@ -215,6 +266,38 @@ mod tests {
         let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
         header.boot_id[..36].copy_from_slice(&here[..36]);
         assert_eq!(Origin::new(&header).is_of_this_boot, Some(true));
+    }
+
+    #[test]
+    fn a_header_with_another_boot_id_whose_clocks_agree_with_ours_has_our_ticks() {
+        let mut header = header();
+        header.boot_id[..8].copy_from_slice(b"not here");
+        for clock in [Clock::Counter, Clock::Monotonic] {
+            header.clock = clock as u32;
+            header.born.set(clock as u32);
+            assert_eq!(Origin::new(&header).is_of_this_boot, Some(true), "{clock:?}");
+            let [ticks, realtime, monotonic] = header.born.get();
+            // An hour of the wall clock in which the counter did not move, as after a boot.
+            header.born.store([ticks, realtime - 3_600_000_000_000, monotonic]);
+            assert_eq!(Origin::new(&header).is_of_this_boot, Some(false), "{clock:?}");
+            // It will have been made only in the future of this counter.
+            header.born.store([u64::MAX, realtime, monotonic]);
+            assert_eq!(Origin::new(&header).is_of_this_boot, Some(false), "{clock:?}");
+        }
+    }
+
+    #[test]
+    fn the_monotonic_clock_of_another_time_namespace_is_not_ours() {
+        let mut header = header();
+        header.clock = Clock::Counter as u32;
+        header.born.set(header.clock);
+        let [ticks, realtime, _] = header.born.get();
+        header.born.store([ticks, realtime, 7]);
+        header.time_ns = namespace::time() + 1;
+        let now = moment_of(&header);
+        assert_eq!(now[2] - 7, now[1] - realtime, "the time since the birth is that of the wall clock");
+        header.time_ns = namespace::time();
+        assert!(moment_of(&header)[2] - 7 > now[2], "in our own one it is the clock itself");
     }
 
     #[test]

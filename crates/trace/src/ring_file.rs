@@ -59,8 +59,11 @@ pub struct RingFile {
     protection: libc::c_int,
 }
 
-/// Which signal tells of a lease; the number is the same on all that Linux runs on, and libc does not have it.
+/// Which signal tells of a lease, and which thread gets it; the numbers are the same on all that Linux runs on, and libc
+/// does not have them.
 const F_SETSIG: libc::c_int = 10;
+const F_SETOWN_EX: libc::c_int = 15;
+const F_OWNER_TID: libc::c_int = 0;
 
 impl RingFile {
     /// Opens a file to look at it.
@@ -101,9 +104,9 @@ impl RingFile {
         Ok(self.file.metadata()?.ino())
     }
 
-    /// See [`is_alone`]. For a file that is opened to be drained.
-    pub fn is_alone(&self) -> Option<bool> {
-        is_alone(&self.file)
+    /// The open file, to ask the system about it.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Whether all rings that were made when they were last looked for can be read: one that could not be mapped holds
@@ -192,14 +195,22 @@ pub fn lock(file: &File) -> Result<(), Unreadable> {
     Err(if error.kind() == io::ErrorKind::WouldBlock { Unreadable::Taken } else { Unreadable::Io(error) })
 }
 
-/// Whether nobody else has a file of our own user open or mapped for writing, in whatever namespace or container of this
-/// machine; `None` where the file system cannot say.
+/// Whether no other open file or mapping of a file exists, in whatever namespace or container of this machine; `None`
+/// where the file system cannot say, or the file is another user's.
 ///
 /// A lease on a file is granted to its only user. It is given back at once: who opens the file in between waits for
-/// that, and the system tells us by a signal; by one that does nothing, not by SIGIO, which would end us.
+/// that, and the system tells the calling thread by a signal; by one that does nothing, not by SIGIO, which would end us.
+/// (The thread, not the process: the caller may be a guest in a process that has a handler.)
 pub fn is_alone(file: &File) -> Option<bool> {
-    // SAFETY: an open descriptor of ours.
-    unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) };
+    if !counts_mappings(file) {
+        return None;
+    }
+    // SAFETY: an open descriptor of ours, and a thread's number.
+    unsafe {
+        let owner = [F_OWNER_TID, libc::syscall(libc::SYS_gettid) as libc::c_int];
+        libc::fcntl(file.as_raw_fd(), F_SETOWN_EX, owner.as_ptr());
+        libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG);
+    }
     let lease = |kind: libc::c_int| {
         // SAFETY: an open descriptor of ours.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) }
@@ -209,6 +220,24 @@ pub fn is_alone(file: &File) -> Option<bool> {
         return Some(true);
     }
     (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(false)
+}
+
+/// Whether a mapping keeps the lease on its file from being granted, on this file system. On overlayfs a mapping belongs to
+/// the file below, and the lease is granted while it is there; on network file systems it may be on another machine.
+fn counts_mappings(file: &File) -> bool {
+    const RAMFS: u64 = 0x8584_58f6;
+    const LOCAL: [u64; 5] = [
+        libc::TMPFS_MAGIC as u64,
+        RAMFS,
+        libc::EXT4_SUPER_MAGIC as u64,
+        libc::XFS_SUPER_MAGIC as u64,
+        libc::BTRFS_SUPER_MAGIC as u64,
+    ];
+    // SAFETY: an open descriptor of ours; all zero is a valid value, which the system fills.
+    unsafe {
+        let mut about = std::mem::zeroed::<libc::statfs>();
+        libc::fstatfs(file.as_raw_fd(), &mut about) == 0 && LOCAL.contains(&(about.f_type as u64 & 0xffff_ffff))
+    }
 }
 
 /// Memory that is given back with it.

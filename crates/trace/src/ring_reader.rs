@@ -67,6 +67,11 @@ impl RingReader {
         &self.header
     }
 
+    /// The open file, to ask the system about it.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// The owner of the file that was opened, whatever its name stands for now.
     pub fn owner(&self) -> io::Result<u32> {
         Ok(self.file.metadata()?.uid())

@@ -2,7 +2,7 @@
 
 use super::report::{Report, many};
 use super::setup::is;
-use aclshim_collect::life::{Life, life};
+use aclshim_collect::life::{Life, View};
 use aclshim_facts::settings::{BUDGET, DIR, DRAIN, RING_DIR, RING_SIZE, Setting};
 use aclshim_trace::layout::{CONTROL, UNIT};
 use aclshim_trace::origin::Origin;
@@ -149,9 +149,10 @@ fn limit(report: &mut Report, ring: u64) {
 /// Rings of processes that have ended.
 fn leftovers(report: &mut Report, folder: &Path) {
     let (mut alive, mut dead, mut bytes) = (0, 0, 0);
+    let view = View::new();
     for file in files(folder).unwrap_or_default() {
         let Ok(ring) = RingReader::open(&file) else { continue };
-        match life(&Origin::new(ring.header())) {
+        match view.of_ring(ring.file(), &Origin::new(ring.header())) {
             Life::Gone => {
                 dead += 1;
                 bytes += fs::metadata(&file).map_or(0, |about| about.blocks() * 512);

@@ -1,6 +1,6 @@
 //! Writing segments: a clean copy of a damaged one, and what a ring holds.
 
-use super::kept;
+use super::kept::{self, Life};
 use crate::progress;
 use aclshim_collect::modules::Modules;
 use aclshim_trace::clock::{realtime_ns, ticks};
@@ -347,7 +347,7 @@ fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
 }
 
 /// Writes what a ring file holds and no trace does; how many outermost calls. The ring stays as it is.
-pub fn ring(file: &RingReader, to: &Path, is_over: bool) -> Result<u64> {
+pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
     let origin = Origin::new(file.header());
     let head = |kind| Head {
         kind,
@@ -359,7 +359,8 @@ pub fn ring(file: &RingReader, to: &Path, is_over: bool) -> Result<u64> {
     let mut copy = Copy::begin(to, &preamble, bytes_of(file.header()))?;
     let mut calls = 0;
     let mut totals = [file.header().not_recorded.load(Ordering::Relaxed), 0, 0];
-    if !is_over {
+    // Elsewhere the pid may be another process's.
+    if life == Life::Alive {
         copy.block(&head(kind::MODULES), &Modules::of(&origin.pid.to_string()).to_bytes())?;
     }
     for number in 0..file.rings() {
@@ -394,7 +395,7 @@ pub fn ring(file: &RingReader, to: &Path, is_over: bool) -> Result<u64> {
         totals[2] = totals[2].saturating_add(ring.control.notes_lost.load(Ordering::Relaxed));
     }
     copy.block(&head(kind::TOTALS), totals.map(u64::to_le_bytes).as_flattened())?;
-    if is_over {
+    if life == Life::Gone {
         copy.end(&head(kind::END))?;
     }
     copy.finish()?;

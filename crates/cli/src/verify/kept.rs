@@ -1,6 +1,6 @@
 //! Which of our files there are under a path: by what they begin with, and for a log by its name.
 
-pub use aclshim_collect::life::{Life, life};
+pub use aclshim_collect::life::{Life, life, of_ring};
 pub use aclshim_collect::ownership::{Ignored, Owners};
 use aclshim_facts::settings::RING_DIR;
 use aclshim_trace::layout;

@@ -1,0 +1,423 @@
+//! Which processes are dead: those whose rings are finished, and those whose rings must stay.
+
+#[path = "support/collecting.rs"]
+#[allow(dead_code)]
+mod collecting;
+#[path = "support/recording/mod.rs"]
+mod recording;
+mod support;
+
+use aclshim_trace::reader;
+use collecting::{Collector, Short};
+use recording::ordered::{Ordered, steps};
+use recording::{hammer, vendor};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
+use support::{Run, Stat, aclshim, has_that, host, scratch, target, until};
+
+/// Where a host runs, seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Environment {
+    /// Where we are.
+    Here,
+    /// With a boot id of its own, as systemd-nspawn and LXC give one to a container.
+    Boot,
+    /// In a time namespace: its clocks and start times are shifted.
+    Time,
+    /// In a pid namespace.
+    Pid,
+    /// With all three.
+    Container,
+}
+
+use Environment::{Boot, Container, Here, Pid, Time};
+
+impl Environment {
+    const ALL: [Self; 5] = [Here, Boot, Time, Pid, Container];
+
+    /// The arguments of `unshare` that lead into it. The last one of a script is the program that is to run there.
+    fn arguments(self) -> &'static [&'static str] {
+        const BOOT: &str = "mount --bind \"$BOOT_ID\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
+        // A high pid that no process outside has.
+        const CONTAINER: &str = "mount --bind \"$BOOT_ID\" /proc/sys/kernel/random/boot_id && \
+                                 echo 32000 >/proc/sys/kernel/ns_last_pid; \"$@\"; exit $?";
+        match self {
+            Here => &[],
+            Boot => &["-rm", "sh", "-c", BOOT, "sh"],
+            Time => &["-rT", "--boottime", "100000", "--monotonic", "50000", "--fork", "--kill-child"],
+            Pid => &["-rp", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "\"$@\"; exit $?", "sh"],
+            Container => &[
+                "-rpmT",
+                "--boottime",
+                "100000",
+                "--monotonic",
+                "50000",
+                "--fork",
+                "--kill-child",
+                "--mount-proc",
+                "sh",
+                "-c",
+                CONTAINER,
+                "sh",
+            ],
+        }
+    }
+
+    /// The program to start for one that is to run there.
+    fn starter(self, program: &Path) -> PathBuf {
+        if self == Here { program.to_owned() } else { "unshare".into() }
+    }
+
+    /// The arguments of [`Self::starter`].
+    fn enter(self, run: Run, program: &Path) -> Run {
+        let run = run.env("BOOT_ID", boot_id());
+        match self {
+            Here => run,
+            _ => self.arguments().iter().fold(run, Run::arg).arg(program),
+        }
+    }
+
+    /// Whether it can be had here.
+    #[track_caller]
+    fn is_there(self, test: &str) -> bool {
+        let mut probe = Command::new("unshare");
+        probe.args(self.arguments()).arg("true").env("BOOT_ID", boot_id());
+        self == Here
+            || has_that(
+                probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success()),
+                &format!("unshare {}", self.arguments()[0]),
+                test,
+            )
+    }
+}
+
+/// A file with a boot id that no machine has.
+fn boot_id() -> PathBuf {
+    let file = target("tests").join("boot_id");
+    if !file.exists() {
+        let unfinished = scratch("boot").join("id");
+        fs::write(&unfinished, "01234567-89ab-cdef-0123-456789abcdef\n").unwrap();
+        fs::rename(unfinished, &file).unwrap();
+    }
+    file
+}
+
+/// A folder for rings and one for what is written.
+struct Place {
+    rings: PathBuf,
+    out: PathBuf,
+    told: Short,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = scratch("liveness");
+        let [rings, out] = ["rings", "out"].map(|name| folder.join(name));
+        fs::create_dir(&rings).unwrap();
+        Self { rings, out, told: Short::new() }
+    }
+
+    /// A run that is drained here, if at all.
+    fn run(&self, run: Run) -> Run {
+        run.env("ACLSHIM_RING_DIR", &self.rings).env("ACLSHIM_DIR", &self.out)
+    }
+
+    /// A host in an environment that is drained from outside, if at all.
+    fn host(&self, environment: Environment) -> Ordered {
+        let run = |run: Run, pipe: &Path| {
+            self.run(environment.enter(run, &steps()).arg(pipe)).env("ACLSHIM_DRAIN", "outside")
+        };
+        Ordered::new(run, environment.starter(&steps())).with_rings(&self.rings)
+    }
+
+    fn collector(&self) -> Collector {
+        Collector::new(&self.rings, &self.told).ready()
+    }
+
+    fn rings(&self) -> Vec<PathBuf> {
+        reader::files(&self.rings).unwrap()
+    }
+
+    fn stat(&self) -> Stat {
+        Stat::of(&self.out, &self.rings)
+    }
+
+    /// The command about this place.
+    #[track_caller]
+    fn command(&self, arguments: &[&str]) -> Output {
+        aclshim().env("ACLSHIM_RING_DIR", &self.rings).args(arguments).output().unwrap()
+    }
+
+    /// What was written is whole, and tells of `calls` calls made since `begin_ns`.
+    #[track_caller]
+    fn holds(&self, calls: u64, begin_ns: u64, what: &str) {
+        let end_ns = now_ns();
+        let stat = self.stat();
+        assert_eq!((stat.total("calls"), stat.total("not_recorded")), (calls, 0), "{what}");
+        // A clock may be off by a little, but not by the offset of a namespace.
+        let span = (stat.total("first_ns")..=stat.total("last_ns"), begin_ns - SLACK..=end_ns + SLACK);
+        assert!(span.1.contains(span.0.start()) && span.1.contains(span.0.end()), "{what}: {span:?}");
+        let verified = self.command(&["verify", self.out.to_str().unwrap()]);
+        assert!(verified.status.success(), "{what}: {}", String::from_utf8_lossy(&verified.stdout));
+    }
+}
+
+/// Nanoseconds that a time may be off.
+const SLACK: u64 = 100_000_000;
+
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+/// Lets a collector look for processes that ended a few times: it does so five times a second, and writes its file of
+/// metrics 20 times.
+#[track_caller]
+fn looks(collector: &Collector) {
+    let file = collector.folder.join("metrics.prom");
+    for _ in 0..12 {
+        let inode = || fs::metadata(&file).map_or(0, |about| about.ino());
+        let before = inode();
+        until("the file is written again", || inode() != before);
+    }
+}
+
+fn kill(process: u32) {
+    let process = process as libc::pid_t;
+    // SAFETY: our own child, which was not waited for.
+    unsafe {
+        assert_eq!(libc::kill(process, libc::SIGKILL), 0);
+        assert_eq!(libc::waitpid(process, std::ptr::null_mut(), 0), process);
+    }
+}
+
+// ---- The living ----
+
+#[test]
+fn a_collector_keeps_every_call_of_a_living_process_and_notices_its_death() {
+    let test = "a_collector_keeps_every_call_of_a_living_process_and_notices_its_death";
+    for environment in Environment::ALL {
+        if !environment.is_there(test) {
+            continue;
+        }
+        let place = Place::new();
+        let collector = place.collector();
+        let begin_ns = now_ns();
+        let mut host = place.host(environment);
+        for _ in 0..4 {
+            host.order("calls 250");
+            looks(&collector);
+            assert_eq!(place.rings().len(), 1, "{environment:?}: the ring of a living process");
+        }
+        host.until_drained();
+        kill(host.id());
+        until("the ring of a dead process is removed", || place.rings().is_empty());
+        collector.end(libc::SIGTERM);
+        place.holds(1000, begin_ns, &format!("{environment:?}"));
+        let lines = support::log(&place.out);
+        assert_eq!(lines.iter().filter(|line| line["event"] == "stopped").count(), 1, "{environment:?}: {lines:?}");
+    }
+}
+
+#[test]
+fn recover_and_clean_leave_the_ring_of_a_living_process_alone_and_take_that_of_a_dead_one() {
+    let test = "recover_and_clean_leave_the_ring_of_a_living_process_alone_and_take_that_of_a_dead_one";
+    for environment in Environment::ALL {
+        if !environment.is_there(test) {
+            continue;
+        }
+        let place = Place::new();
+        let begin_ns = now_ns();
+        let mut host = place.host(environment);
+        host.order("calls 100");
+        let [ring] = &place.rings()[..] else { panic!("one ring") };
+        let recovered = place.command(&["recover", ring.to_str().unwrap()]);
+        let said = String::from_utf8(recovered.stdout).unwrap();
+        assert!(recovered.status.success() && said.contains("left alone"), "{environment:?}: {said}");
+        let cleaned = place.command(&["clean", "--force", place.rings.to_str().unwrap()]);
+        let said = String::from_utf8(cleaned.stdout).unwrap();
+        assert!(said.contains("0 files removed"), "{environment:?}: {said}");
+        host.order("calls 100");
+        assert_eq!(place.stat().total("calls"), 200, "{environment:?}");
+        kill(host.id());
+        // The kill of a process in a namespace follows that of its parent.
+        until("the ring of a dead process is recovered", || {
+            assert!(place.command(&["recover", ring.to_str().unwrap()]).status.success());
+            place.rings().is_empty()
+        });
+        place.holds(200, begin_ns, &format!("{environment:?}"));
+    }
+}
+
+#[test]
+fn a_run_is_recorded_whole_wherever_its_program_goes() {
+    let test = "a_run_is_recorded_whole_wherever_its_program_goes";
+    for environment in Environment::ALL {
+        if !environment.is_there(test) {
+            continue;
+        }
+        let place = Place::new();
+        let begin_ns = now_ns();
+        let run = Run::new(target("release/aclshim")).library_path(vendor()).arg("run").arg("--");
+        let run = place.run(run).arg(environment.starter(&hammer()));
+        let run = environment.enter(run, &hammer()).arg("1").arg("1000").env("ACLSHIM_RECORD", "lossless");
+        let output = run.run().ok();
+        assert!(output.stderr.starts_with("aclshim: 1000 calls, "), "{}", output.stderr);
+        assert!(place.rings().is_empty(), "{environment:?}");
+        place.holds(1000, begin_ns, &format!("{environment:?}"));
+    }
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_not_taken_for_dead() {
+    let place = Place::new();
+    let collector = place.collector();
+    let begin_ns = now_ns();
+    let run = |run: Run, pipe: &Path| place.run(run.arg(pipe).arg("leaderless")).env("ACLSHIM_DRAIN", "outside");
+    let mut host = Ordered::new(run, steps()).with_rings(&place.rings);
+    for _ in 0..4 {
+        host.order("calls 250");
+        looks(&collector);
+        assert_eq!(place.rings().len(), 1, "the ring of a living process");
+    }
+    host.end();
+    until("the ring of a dead process is removed", || place.rings().is_empty());
+    collector.end(libc::SIGTERM);
+    place.holds(1000, begin_ns, "without a leader");
+}
+
+#[test]
+fn a_program_that_drains_itself_takes_the_rings_of_the_dead_and_leaves_those_of_the_living() {
+    let test = "a_program_that_drains_itself_takes_the_rings_of_the_dead_and_leaves_those_of_the_living";
+    for environment in Environment::ALL {
+        if !environment.is_there(test) {
+            continue;
+        }
+        let place = Place::new();
+        let begin_ns = now_ns();
+        let mut neighbour = place.host(environment);
+        neighbour.order("calls 100");
+        let host = || Ordered::new(|run, pipe| place.run(run.arg(pipe)), steps());
+        let mut first = host();
+        // It looks when it has written its first records, and once a second after that.
+        for _ in 0..3 {
+            first.order("calls 100");
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+        assert_eq!(place.rings().len(), 2, "{environment:?}: the rings of living processes");
+        neighbour.order("calls 100");
+        kill(neighbour.id());
+        first.end();
+        let mut second = host();
+        second.order("calls 100");
+        until("the rings of dead processes are removed", || place.rings().len() == 1);
+        second.end();
+        place.holds(600, begin_ns, &format!("{environment:?}"));
+    }
+}
+
+#[test]
+fn a_file_system_that_grants_a_lease_on_a_mapped_file_proves_no_death() {
+    let test = "a_file_system_that_grants_a_lease_on_a_mapped_file_proves_no_death";
+    // On overlayfs a mapping belongs to another inode than the file.
+    const OVERLAY: &str = "mount -t tmpfs none \"$LAYERS\" && mkdir \"$LAYERS/upper\" \"$LAYERS/work\" && \
+                           mount -t overlay -o lowerdir=\"$RINGS\",upperdir=\"$LAYERS/upper\",workdir=\"$LAYERS/work\" \
+                           none \"$RINGS\" && ";
+    let place = Place::new();
+    let layers = scratch("layers");
+    let script = |rest: &str| format!("{OVERLAY}{rest}");
+    let mut probe = Command::new("unshare");
+    probe.args(["-rm", "sh", "-c", &script("true")]).env("LAYERS", &layers).env("RINGS", &place.rings);
+    let has_overlay = probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !has_that(has_overlay, "overlayfs in a user namespace", test) || !Pid.is_there(test) {
+        return;
+    }
+    let file = place.told.join("metrics.prom");
+    // The collector is outside of the host's pid namespace.
+    let script = script(
+        "{ \"$1\" collect --metrics-file \"$2\" --metrics-interval 0.05 \"$RINGS\" </dev/null >/dev/null 2>&1 & } && \
+         shift 2 && exec unshare -p --fork --kill-child \"$@\"",
+    );
+    let begin_ns = now_ns();
+    let run = |run: Run, pipe: &Path| {
+        let run =
+            ["-rmp", "--fork", "--kill-child", "--mount-proc", "sh", "-c", &script, "sh"].iter().fold(run, Run::arg);
+        let run = run.arg(target("release/aclshim")).arg(&file).arg(steps()).arg(pipe);
+        place.run(run).env("LAYERS", &layers).env("RINGS", &place.rings).env("ACLSHIM_DRAIN", "outside")
+    };
+    let mut host = Ordered::new(run, "unshare");
+    for _ in 0..4 {
+        host.order("calls 250");
+        for _ in 0..12 {
+            let inode = || fs::metadata(&file).map_or(0, |about| about.ino());
+            let before = inode();
+            until("the file is written again", || inode() != before);
+        }
+    }
+    until("all is written", || Stat::asked(&place.out, &place.rings).is_ok_and(|stat| stat.total("calls") >= 1000));
+    host.end();
+    let stat = place.stat();
+    assert_eq!((stat.total("calls"), stat.total("not_recorded")), (1000, 0));
+    assert!(stat.total("first_ns") >= begin_ns - SLACK && stat.total("last_ns") <= now_ns() + SLACK);
+}
+
+// ---- The dead ----
+
+#[test]
+fn the_ring_of_a_process_is_finished_while_its_child_lives_on() {
+    let test = "the_ring_of_a_process_is_finished_while_its_child_lives_on";
+    for (environment, how) in [(Here, "clone"), (Boot, "clone"), (Time, "clone")] {
+        if !environment.is_there(test) {
+            continue;
+        }
+        let place = Place::new();
+        let collector = place.collector();
+        let program = host("hosts/life_child.c");
+        // The first process of a pid namespace takes all others with it: a shell waits in its place.
+        let wait = "\"$@\"; while [ ! -e gone ]; do sleep 0.02; done";
+        let run = environment.enter(Run::new(environment.starter("sh".as_ref())), "sh".as_ref()).sim().shim();
+        let run = run.arg("-c").arg(wait).arg("sh").arg(&program).arg(how).env("ACLSHIM_DRAIN", "outside");
+        let (mut child, folder) = place.run(run).spawn();
+        let make = |name: &str| fs::write(folder.join(name), "").unwrap();
+        until("it has a child", || folder.join("here").exists());
+        looks(&collector);
+        assert_eq!(place.rings().len(), 1, "{environment:?}: the ring of a living process");
+        make("end");
+        until("the ring of a dead process is removed", || place.rings().is_empty());
+        make("go");
+        make("gone");
+        assert!(child.wait().unwrap().success());
+        collector.end(libc::SIGTERM);
+        let stat = place.stat();
+        assert_eq!((stat.total("calls"), stat.total("not_recorded")), (10, 0), "{environment:?} {how}");
+    }
+}
+
+#[test]
+fn a_program_that_executes_itself_again_and_again_keeps_one_ring() {
+    const TIMES: u64 = 400;
+    let program = host("hosts/life_exec.c");
+    for way in ["inside", "collect", "run"] {
+        let place = Place::new();
+        let collector = (way == "collect").then(|| place.collector());
+        let begin_ns = now_ns();
+        let run = match way {
+            "inside" => Run::new(&program).sim().shim(),
+            "collect" => Run::new(&program).sim().shim().env("ACLSHIM_DRAIN", "outside"),
+            _ => Run::new(target("release/aclshim")).sim().arg("run").arg("--").arg(&program),
+        };
+        let (mut child, folder) = place.run(run.arg(TIMES.to_string())).spawn();
+        until("it is the last of itself", || folder.join("here").exists());
+        until("only the last ring is left", || place.rings().len() == 1);
+        fs::write(folder.join("go"), "").unwrap();
+        assert!(child.wait().unwrap().success(), "{way}");
+        if let Some(collector) = collector {
+            until("all is written", || place.rings().is_empty());
+            collector.end(libc::SIGTERM);
+        }
+        assert_eq!(place.stat().total("processes"), TIMES + 1, "{way}");
+        place.holds(TIMES + 1, begin_ns, way);
+    }
+}
