@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{check, fork, inject, libdl, names, objects, rebind, settings, target, thread, world};
+use crate::{check, fork, inherited, inject, libdl, names, objects, rebind, settings, target, thread, world};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -47,6 +47,9 @@ const _: () = assert!(names::COUNT <= 32);
 fn loaded() {
     // Without a look first: a page that is read before it is written to is brought in twice.
     crate::edge::kept(boot);
+    if glance() == Standing::Active {
+        inherited::begin();
+    }
 }
 
 /// What we are; boots if nobody has yet. Bounded: who comes while another boots waits 2 ms at most.

@@ -32,6 +32,7 @@ mod fork;
 mod harness;
 mod heap;
 mod identity;
+mod inherited;
 mod inject;
 mod libdl;
 mod log;

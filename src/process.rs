@@ -3,13 +3,13 @@
 //! All of it lies on pages that the kernel wipes in a fork child: the child finds nothing, and
 //! begins anew with its first copy. (An atfork handler alone would miss children of a raw clone.)
 //! It does so on other pages: whoever was amid something on these when the process forked must find nothing.
-//! The rings themselves stay mapped there: a child whose parent was inside a call when it forked, perhaps
-//! in a signal handler, goes on where its parent was.
+//! Where the rings were there is memory all the same ([`inherited`]): a child whose parent was inside a call when it
+//! forked, perhaps in a signal handler, goes on where its parent was.
 
 use crate::boot::wait_until;
 use crate::log::{self, Event};
 use crate::settings::settings;
-use crate::{batch, check, drain, edge, identity, inject, maps, thread};
+use crate::{batch, check, drain, edge, identity, inherited, inject, maps, thread};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
@@ -229,6 +229,7 @@ impl Process {
         let made = file::create(ring_dir, settings.slots(), identity::fill);
         match made {
             Ok(file) => {
+                inherited::keep(file.header, layout::HEADER);
                 self.keep(&file);
                 self.state.store(READY, Ordering::Release);
                 self.hand_over();
@@ -329,6 +330,7 @@ impl Process {
                 return None;
             }
         };
+        inherited::keep(control, layout::CONTROL + size_of_val(slots));
         control.owner.store(CHANGING, Ordering::Relaxed);
         self.rings[ring as usize].keep(control, slots);
         file.header.rings.fetch_max(ring + 1, Ordering::AcqRel);

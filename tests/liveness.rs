@@ -368,7 +368,9 @@ fn a_file_system_that_grants_a_lease_on_a_mapped_file_proves_no_death() {
 #[test]
 fn the_ring_of_a_process_is_finished_while_its_child_lives_on() {
     let test = "the_ring_of_a_process_is_finished_while_its_child_lives_on";
-    for (environment, how) in [(Here, "clone"), (Boot, "clone"), (Time, "clone")] {
+    for (environment, how) in
+        [(Here, "fork"), (Here, "clone"), (Boot, "clone"), (Time, "clone"), (Pid, "fork"), (Container, "fork")]
+    {
         if !environment.is_there(test) {
             continue;
         }
@@ -419,5 +421,23 @@ fn a_program_that_executes_itself_again_and_again_keeps_one_ring() {
         }
         assert_eq!(place.stat().total("processes"), TIMES + 1, "{way}");
         place.holds(TIMES + 1, begin_ns, way);
+    }
+}
+
+// ---- The child of another user ----
+
+#[test]
+fn a_fork_child_that_has_given_up_its_rights_cannot_spoil_the_ring_of_its_parent() {
+    let program = host("hosts/life_dropped.c");
+    for drain in ["inside", "outside"] {
+        let place = Place::new();
+        let begin_ns = now_ns();
+        let run = Run::new(&program).sim().shim().env("ACLSHIM_DRAIN", drain);
+        place.run(run).run().ok();
+        if drain == "outside" {
+            let said = place.command(&["recover", place.rings.to_str().unwrap()]);
+            assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        }
+        place.holds(60, begin_ns, drain);
     }
 }
