@@ -1,6 +1,7 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
 use crate::{check, fork, inherited, inject, libdl, names, objects, rebind, settings, target, thread, world};
+use aclshim_trace::generation;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -48,6 +49,7 @@ fn loaded() {
     // Without a look first: a page that is read before it is written to is brought in twice.
     crate::edge::kept(boot);
     if glance() == Standing::Active {
+        generation::take_memory();
         inherited::begin();
     }
 }

@@ -205,7 +205,10 @@ impl Process {
 
     /// Makes the file unless somebody has, or is just about to.
     pub fn make_file(&self) -> Option<File> {
+        // The file of a child that shares its parent's memory would have the child's pid, and be that of a dead process as
+        // soon as the child ends; but the parent would go on with it.
         if self.state.load(Ordering::Acquire) == NEW
+            && !generation::is_anothers_memory()
             && self.state.compare_exchange(NEW, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok()
         {
             self.make();

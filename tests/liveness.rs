@@ -289,6 +289,26 @@ fn a_process_whose_first_thread_has_ended_is_not_taken_for_dead() {
 }
 
 #[test]
+fn a_process_whose_first_copy_comes_from_a_child_that_shares_its_memory_has_a_ring_of_its_own() {
+    let place = Place::new();
+    let collector = place.collector();
+    let run = Run::new(host("hosts/life_vfork.c")).sim().shim().env("ACLSHIM_DRAIN", "outside");
+    let (mut child, folder) = place.run(run).spawn();
+    until("it has copied", || folder.join("here").exists());
+    looks(&collector);
+    let [ring] = &place.rings()[..] else { panic!("one ring: {:?}", place.rings()) };
+    let name = ring.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with(&format!("aclshim-{}-", child.id())), "{name}: not that of the child");
+    fs::write(folder.join("go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+    until("the ring of a dead process is removed", || place.rings().is_empty());
+    collector.end(libc::SIGTERM);
+    let stat = place.stat();
+    assert_eq!(stat.total("calls") + stat.total("not_recorded"), 25);
+    assert!(stat.total("calls") >= 10, "the last ones at least are recorded: {}", stat.total("calls"));
+}
+
+#[test]
 fn a_program_that_drains_itself_takes_the_rings_of_the_dead_and_leaves_those_of_the_living() {
     let test = "a_program_that_drains_itself_takes_the_rings_of_the_dead_and_leaves_those_of_the_living";
     for environment in Environment::ALL {

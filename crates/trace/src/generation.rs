@@ -4,14 +4,19 @@
 //! alone would miss children of a raw clone): one look at a fixed address tells whether what a thread knows of its
 //! ring is its own, or was copied from its parent.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// As large as any page.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
-struct Page(AtomicU64);
+struct Page {
+    /// First: its address is that of the page.
+    number: AtomicU64,
+    /// The process whose memory this is, as far as it is known.
+    pid: AtomicU32,
+}
 
-static CURRENT: Page = Page(AtomicU64::new(0));
+static CURRENT: Page = Page { number: AtomicU64::new(0), pid: AtomicU32::new(0) };
 /// The largest number that was given out in this line; not wiped.
 #[cfg(not(loom))]
 static LAST: AtomicU64 = AtomicU64::new(0);
@@ -19,7 +24,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 /// The number of this process; 0 before it has [begun](begin).
 #[inline(always)]
 pub fn current() -> u64 {
-    CURRENT.0.load(Ordering::Relaxed)
+    CURRENT.number.load(Ordering::Relaxed)
 }
 
 /// Whether a process of this number is this one: a compare and a jump.
@@ -43,16 +48,40 @@ pub fn is_current(number: u64) -> bool {
 /// [forget](forget) it.
 #[cfg(not(loom))]
 pub fn begin() -> bool {
-    let page = (&raw const CURRENT).cast_mut().cast();
-    // SAFETY: whole pages of our own, which nothing but the number lies on. Before there is one: a fork in between would
-    // leave a child that takes its parent's for its own.
-    let is_wiped = unsafe { libc::madvise(page, size_of::<Page>(), libc::MADV_WIPEONFORK) } == 0;
+    // Before there is a number: a fork in between would leave a child that takes its parent's for its own.
+    let is_wiped = take_memory();
     let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    let _ = CURRENT.0.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
+    let _ = CURRENT.number.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
     is_wiped
+}
+
+/// Notes that this memory is the calling process's, unless it is known to be another's. `false` if the kernel will not wipe
+/// the page: then nothing is noted.
+#[cfg(not(loom))]
+pub fn take_memory() -> bool {
+    let page = (&raw const CURRENT).cast_mut().cast();
+    // SAFETY: whole pages of our own, which nothing else lies on.
+    let is_wiped = unsafe { libc::madvise(page, size_of::<Page>(), libc::MADV_WIPEONFORK) } == 0;
+    if is_wiped {
+        let _ = CURRENT.pid.compare_exchange(0, own_pid(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+    is_wiped
+}
+
+/// Whether this memory is known to be another process's: the caller is a child that shares it, as after `vfork`.
+#[cfg(not(loom))]
+pub fn is_anothers_memory() -> bool {
+    !matches!(CURRENT.pid.load(Ordering::Relaxed), pid if pid == 0 || pid == own_pid())
+}
+
+#[cfg(not(loom))]
+fn own_pid() -> u32 {
+    // SAFETY: asks for our own number.
+    unsafe { libc::getpid() as u32 }
 }
 
 /// In a fork child, where the kernel has not done it.
 pub fn forget() {
-    CURRENT.0.store(0, Ordering::Relaxed);
+    CURRENT.number.store(0, Ordering::Relaxed);
+    CURRENT.pid.store(0, Ordering::Relaxed);
 }
