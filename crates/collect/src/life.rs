@@ -68,7 +68,8 @@ impl View {
         let has_same_time = origin.time_ns != 0 && origin.time_ns == self.time_ns;
         match (origin.start_time, seen.start_time) {
             _ if seen.has_ended => Life::Gone,
-            (0, _) | (_, None) => Life::Elsewhere,
+            // 0 is not known: nothing speaks against it.
+            (0, _) | (_, None) => Life::Alive,
             (began, Some(seen)) if began == seen => Life::Alive,
             // Another process has its pid.
             _ if has_same_time => Life::Gone,
@@ -157,7 +158,7 @@ mod tests {
         header.start_time -= 1;
         assert_eq!(life(&Origin::new(&header)), Life::Alive);
         header.start_time = 0;
-        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere, "it is not known");
+        assert_eq!(life(&Origin::new(&header)), Life::Alive, "it is not known");
     }
 
     #[test]
