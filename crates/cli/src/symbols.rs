@@ -147,6 +147,8 @@ impl Module {
 
 /// A regular file, opened, that is not mostly holes: what is read of those takes memory that the file itself does not.
 fn plain_file(path: &Path) -> Option<(File, fs::Metadata)> {
+    // To open a device may do something; and its name may stand for a pipe by the time it is opened.
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     let about = file.metadata().ok().filter(fs::Metadata::is_file)?;
     let room = about.blocks().saturating_mul(512).saturating_add(1 << 20);

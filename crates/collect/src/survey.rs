@@ -53,8 +53,8 @@ type Key = (String, u32, u64);
 const BUFFER: usize = 1 << 13;
 /// So many bytes are read between two words about progress.
 const STEP: u64 = 1 << 24;
-/// Slots that a ring file may tell of beyond twice of what there is room for in it.
-const SPARE: u64 = 1 << 16;
+/// Slots that a ring file may tell of beyond twice of what is written in it.
+const SPARE: usize = 1 << 16;
 
 fn key(origin: &Origin) -> Key {
     (origin.boot_id.clone(), origin.pid, origin.born_ns)
@@ -486,7 +486,7 @@ impl Snapshot {
         let mut wrong = None;
         // A record of a call in flight may say that it is longer than what is written of it. In a file that is made to harm
         // that would add up to far more memory than the file itself takes.
-        let mut left = file.allocated_slots().unwrap_or(0).saturating_mul(2).saturating_add(SPARE) as usize;
+        let mut left = SPARE;
         let waits = follows && life::of_ring(file.file(), &snapshot.origin) != Life::Gone;
         for number in 0..file.rings() {
             let copy = match file.ring(number) {
@@ -498,6 +498,7 @@ impl Snapshot {
                 }
             };
             let ring = copy.ring();
+            left += 2 * copy.written_count();
             let mut from = copy.drained;
             while from < copy.end {
                 // To this end, not to that which is seen from there: in a damaged ring each would lie beyond the one before.

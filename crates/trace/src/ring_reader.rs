@@ -77,11 +77,6 @@ impl RingReader {
         Ok(self.file.metadata()?.uid())
     }
 
-    /// How many slots the file can hold by the room that is allocated for it.
-    pub fn allocated_slots(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.blocks().saturating_mul(512) / SLOT as u64)
-    }
-
     /// How many rings the header tells of; not all of them need be there.
     pub fn rings(&self) -> usize {
         self.header.rings.load(Ordering::Relaxed).min(MOST_RINGS) as usize
@@ -109,7 +104,9 @@ impl RingReader {
             count: self.slots,
             written: self.written(begin + CONTROL as u64),
         };
-        self.copy(begin + CONTROL as u64, &mut copy)?;
+        let first = begin + CONTROL as u64;
+        let mut read = |bytes: &mut [u8], at: u64| read_at(&self.file, bytes, at);
+        copy_twice(&mut read, || self.written(first), first, &mut copy)?;
         // What was given back by now is in a trace.
         copy.control = self.control(begin)?;
         Ok(Some(copy))
@@ -155,54 +152,61 @@ impl RingReader {
         }
         found
     }
+}
 
-    /// Copies slots twice: the first copy tells how far the writer is, and which slots of the second one are whole.
-    fn copy(&self, begin: u64, copy: &mut RingSnapshot) -> io::Result<()> {
-        let at = copy.slots.at.cast::<u8>();
-        for range in &copy.written {
-            // SAFETY: a part of a mapping of ours that nothing else refers to; every bit pattern is valid.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(at.add(range.start * SLOT), range.len() * SLOT) };
-            read_at(&self.file, bytes, begin + (range.start * SLOT) as u64)?;
-        }
-        copy.end = copy.seen_end();
-        fence(Ordering::Acquire);
-        let mut written = std::mem::take(&mut copy.written);
-        written.extend(self.written(begin));
-        copy.written = merged(written);
-        let mut chunk = vec![0u8; CHUNK * SLOT];
-        for range in &copy.written {
-            for first in range.clone().step_by(CHUNK) {
-                let count = CHUNK.min(range.end - first);
-                let again = &mut chunk[..count * SLOT];
-                read_at(&self.file, again, begin + (first * SLOT) as u64)?;
-                for (number, again) in again.chunks_exact(SLOT).enumerate() {
-                    let position = first + number;
-                    // SAFETY: one slot of a mapping of ours that nothing else refers to.
-                    let slot = unsafe { std::slice::from_raw_parts_mut(at.add(position * SLOT), SLOT) };
-                    if slot != again {
-                        slot.copy_from_slice(&self.settled(begin + (position * SLOT) as u64, again)?);
-                    }
+/// Reads bytes from a place in a file.
+type Read<'a> = &'a mut dyn FnMut(&mut [u8], u64) -> io::Result<()>;
+
+/// Copies the slots that begin at byte `begin` twice: the first copy tells how far the writer is, and which slots of the second
+/// one are whole. `written` tells which slots are in no hole by then.
+fn copy_twice(
+    read: Read<'_>,
+    written: impl FnOnce() -> Vec<Range<usize>>,
+    begin: u64,
+    copy: &mut RingSnapshot,
+) -> io::Result<()> {
+    let at = copy.slots.at.cast::<u8>();
+    for range in &copy.written {
+        // SAFETY: a part of a mapping of ours that nothing else refers to; every bit pattern is valid.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(at.add(range.start * SLOT), range.len() * SLOT) };
+        read(bytes, begin + (range.start * SLOT) as u64)?;
+    }
+    copy.end = copy.seen_end();
+    fence(Ordering::Acquire);
+    copy.written.extend(written());
+    copy.written = merged(std::mem::take(&mut copy.written));
+    let mut chunk = vec![0u8; CHUNK * SLOT];
+    for range in &copy.written {
+        for first in range.clone().step_by(CHUNK) {
+            let count = CHUNK.min(range.end - first);
+            let again = &mut chunk[..count * SLOT];
+            read(again, begin + (first * SLOT) as u64)?;
+            for (position, again) in (first..).zip(again.chunks_exact(SLOT)) {
+                // SAFETY: one slot of a mapping of ours that nothing else refers to.
+                let slot = unsafe { std::slice::from_raw_parts_mut(at.add(position * SLOT), SLOT) };
+                if slot != again {
+                    slot.copy_from_slice(&settled(read, begin + (position * SLOT) as u64, again)?);
                 }
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// A slot that was just changing, read until two copies are equal; empty if that never comes.
-    fn settled(&self, at: u64, last: &[u8]) -> io::Result<[u8; SLOT]> {
-        let mut before = [0; SLOT];
-        before.copy_from_slice(last);
-        for _ in 0..TRIES {
-            fence(Ordering::Acquire);
-            let mut slot = [0; SLOT];
-            read_at(&self.file, &mut slot, at)?;
-            if slot == before {
-                return Ok(slot);
-            }
-            before = slot;
+/// A slot that was just changing, read until two copies are equal; empty if that never comes.
+fn settled(read: Read<'_>, at: u64, last: &[u8]) -> io::Result<[u8; SLOT]> {
+    let mut before = [0; SLOT];
+    before.copy_from_slice(last);
+    for _ in 0..TRIES {
+        fence(Ordering::Acquire);
+        let mut slot = [0; SLOT];
+        read(&mut slot, at)?;
+        if slot == before {
+            return Ok(slot);
         }
-        Ok([0; SLOT])
+        before = slot;
     }
+    Ok([0; SLOT])
 }
 
 impl RingSnapshot {
@@ -217,6 +221,11 @@ impl RingSnapshot {
     pub fn written(&self) -> impl Iterator<Item = (usize, &Slot)> {
         let slots = self.ring().slots;
         self.written.iter().flat_map(move |range| range.clone().zip(&slots[range.clone()]))
+    }
+
+    /// How many slots can hold something.
+    pub fn written_count(&self) -> usize {
+        self.written.iter().map(Range::len).sum()
     }
 
     /// The number behind the newest slot.

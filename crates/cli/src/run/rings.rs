@@ -3,10 +3,9 @@
 use super::say;
 use aclshim_collect::outside::{Outside, Passed};
 use aclshim_trace::clock::realtime_ns;
-use aclshim_trace::layout::{Header, MAGIC, VERSION};
-use aclshim_trace::{origin::Origin, reader};
-use std::fs::OpenOptions;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::{self, RingReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -197,15 +196,9 @@ fn is_own(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == me)
 }
 
-/// Whose ring a file is. It is not mapped: another user may cut it short at any time.
+/// Whose ring a file is.
 fn origin(path: &Path) -> Option<Origin> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    let mut header = vec![0; size_of::<Header>()];
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    file.read_exact_at(&mut header, 0).ok()?;
-    let is_ours = header[..8] == MAGIC.to_le_bytes() && header[8..12] == VERSION.to_le_bytes();
-    if is_ours { Origin::from_bytes(&header) } else { None }
+    RingReader::open(path).ok().map(|ring| Origin::new(ring.header()))
 }
 
 fn is_of(origin: &Origin, dir: &Path, since_ns: u64) -> bool {
