@@ -27,7 +27,9 @@ struct Watched {
 }
 
 impl Watched {
-    const NONE: Self = Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0), finalizer: AtomicUsize::new(0) };
+    const fn new() -> Self {
+        Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0), finalizer: AtomicUsize::new(0) }
+    }
 
     fn holds(&self, address: usize) -> bool {
         let start = self.start.load(Ordering::SeqCst);
@@ -37,7 +39,7 @@ impl Watched {
 
 /// The finalizers of ours, one for each library that can be watched. (The runtime is one library, or two.)
 const FINALIZERS: [Finalizer; 2] = [finalize::<0>, finalize::<1>];
-static WATCHED: [Watched; FINALIZERS.len()] = [const { Watched::NONE }; FINALIZERS.len()];
+static WATCHED: [Watched; FINALIZERS.len()] = [const { Watched::new() }; FINALIZERS.len()];
 
 /// Stands in for a finalizer of a library; called by the thread that unloads it, or ends the program.
 extern "C-unwind" fn finalize<const NUMBER: usize>() {
