@@ -2,12 +2,17 @@
 compares the answers with each other and with what `aclshim stat --json` says."""
 
 import decimal
+import glob
 import json
 import os
+import platform
 import re
 import sys
+import tempfile
+import zipfile
 
 import duckdb
+import pyspark
 from pyspark.sql import SparkSession
 
 
@@ -42,7 +47,29 @@ def answers(statements, lake, run):
     return found
 
 
-def spark_session():
+def snappy_of_glibc(folder):
+    """Options that have Spark load the Snappy library for glibc, which this puts into a folder. By itself Spark takes the
+    one for musl where musl's loader is installed too (Debian's package musl), and a JVM of glibc cannot load that."""
+    (jar,) = glob.glob(os.path.join(pyspark.__path__[0], "jars", "snappy-java-*.jar"))
+    name = f"org/xerial/snappy/native/Linux/{platform.machine()}/libsnappyjava.so"
+    with zipfile.ZipFile(jar) as files, open(os.path.join(folder, "libsnappyjava.so"), "wb") as library:
+        library.write(files.read(name))
+    return f"-Dorg.xerial.snappy.lib.path={folder}"
+
+
+def is_mapped(file):
+    """Whether a running process has this file mapped."""
+    for maps in glob.glob("/proc/[0-9]*/maps"):
+        try:
+            with open(maps) as lines:
+                if any(file in line for line in lines):
+                    return True
+        except OSError:
+            pass
+    return False
+
+
+def spark_session(options):
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(os.environ.get("SPARK_MASTER", "local-cluster[2,1,1024]"))
     for key, value in {
@@ -55,6 +82,8 @@ def spark_session():
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "600s",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": options,
     }.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -64,12 +93,14 @@ def main():
     page, lake, stat = open(sys.argv[1]).read(), os.path.abspath(sys.argv[2]), json.load(open(sys.argv[3]))
     duck = duckdb.connect()
     one = answers(blocks(page, "duckdb"), lake, lambda text: duck.execute(text).fetchall())
-    spark = spark_session()
-    spark.sparkContext.setLogLevel("ERROR")
-    other = answers(blocks(page, "spark"), lake, lambda text: spark.sql(text).collect())
-    master = spark.sparkContext.master
-    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
-    spark.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        spark = spark_session(snappy_of_glibc(folder))
+        spark.sparkContext.setLogLevel("ERROR")
+        other = answers(blocks(page, "spark"), lake, lambda text: spark.sql(text).collect())
+        master = spark.sparkContext.master
+        executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
+        assert is_mapped(os.path.join(folder, "libsnappyjava.so")), "Spark has loaded another Snappy library"
+        spark.stop()
 
     assert one.keys() == other.keys() and len(one) >= 8, (one.keys(), other.keys())
     for name in one:
