@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{check, fork, inherited, inject, libdl, names, objects, rebind, settings, target, thread, world};
+use crate::{check, fork, inject, libdl, names, objects, rebind, settings, target, thread, world};
 use aclshim_trace::generation;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -50,7 +50,7 @@ fn loaded() {
     crate::edge::kept(boot);
     if glance() == Standing::Active {
         generation::take_memory();
-        inherited::begin();
+        fork::register();
     }
 }
 
@@ -124,9 +124,6 @@ fn prepare() -> Standing {
         Standing::Off
     } else {
         inject::start();
-        if settings::settings().records() {
-            fork::watch();
-        }
         Standing::Active
     };
     // Asked of the objects, not of the loader: to it a stub in the program is a definition.

@@ -1,14 +1,17 @@
-//! What a fork must not leave in the child: a descriptor that another thread had open at that moment.
+//! Handlers of `fork`: they take from the child what is its parent's.
 //!
-//! By handlers of `fork`. A child of a raw `clone` may keep such a descriptor: it knows of nothing that it could ask.
+//! That is a ring descriptor which another thread had open at that moment, and the mapped rings ([`inherited`]). A child of
+//! a raw `clone` keeps both: libc calls no handler there.
 
 use crate::settings::settings;
-use crate::thread;
+use crate::{inherited, thread};
 use aclshim_trace::{descriptor, file};
 
-/// Has libc call the handlers; a fork child inherits them. Called once, when we boot.
-pub fn watch() {
-    // SAFETY: handlers that only look at memory of ours and make plain system calls.
+/// Registers the handlers; a fork child inherits them. When we are loaded, and not with the first copy: that may come from
+/// another handler of `fork`, and libc may hold the lock of the handlers meanwhile.
+pub fn register() {
+    // SAFETY: handlers that only look at memory of ours and make plain system calls; libc removes them if we are unloaded.
+    // Without memory for them the child keeps what it has.
     unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
 }
 
@@ -23,6 +26,7 @@ unsafe extern "C" fn in_child() {
     let before = unsafe { *errno };
     let ring_file = || file::latest(settings().ring_dir.as_bytes());
     descriptor::in_fork_child(thread::current().closed.get(), ring_file);
+    inherited::replace_in_child();
     // SAFETY: as above.
     unsafe { *errno = before };
 }

@@ -5,7 +5,7 @@
 //! namespace can notice only by its end. The child cannot simply lose the mapping: if a signal handler that has interrupted
 //! a call forks, the child returns into that call and stores to it.
 //!
-//! This is done by a handler of libc's `fork`. A child of the system call itself keeps the mappings.
+//! This is done by a handler of libc's `fork` ([`crate::fork`]). A child of the system call itself keeps the mappings.
 
 use aclshim_trace::generation;
 use aclshim_trace::reader::MOST_RINGS;
@@ -28,13 +28,6 @@ static MAPPINGS: [Mapping; MOST_RINGS as usize + 1] = [const {
 }; MOST_RINGS as usize + 1];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Has fork children get private memory in the place of what is [kept](keep) here. When we are loaded, and not with the
-/// first copy: that may come from another handler of `fork`, and libc may hold the lock of the handlers meanwhile.
-pub fn begin() {
-    // SAFETY: the handler is ours, and libc removes it if we are unloaded. Without memory for it the child keeps the mappings.
-    unsafe { libc::pthread_atfork(None, None, Some(replace_in_child)) };
-}
-
 /// Remembers what was mapped.
 pub fn keep<T>(at: *const T, size: usize) {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -44,13 +37,12 @@ pub fn keep<T>(at: *const T, size: usize) {
     mapping.at.store(at.cast_mut().cast(), Ordering::Release);
 }
 
-/// The child has one thread; a signal handler, or a handler of `fork` before this one, may have made a ring of its own.
-unsafe extern "C" fn replace_in_child() {
+/// In a fork child: replaces what the parent has [kept](keep). The child has one thread; a signal handler, or a handler of
+/// `fork` before this one, may have made a ring of its own. Changes errno.
+pub fn replace_in_child() {
     let count = COUNT.load(Ordering::Relaxed);
     let current = generation::current();
     let mut are_all_replaced = true;
-    // SAFETY: errno is the calling thread's own.
-    let errno = unsafe { *libc::__errno_location() };
     for mapping in MAPPINGS.iter().take(count) {
         if mapping.generation.load(Ordering::Relaxed) == current {
             are_all_replaced = false;
@@ -68,6 +60,4 @@ unsafe extern "C" fn replace_in_child() {
         // Unless a signal handler has added one since.
         let _ = COUNT.compare_exchange(count, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
 }
