@@ -52,6 +52,13 @@ fn signals_that_the_host_holds_back_stay_pending_while_we_work() {
     assert_eq!(counts(&output), [100, 0]);
 }
 
+#[test]
+fn no_thread_is_started_in_a_signal_handler_which_may_have_interrupted_the_allocator() {
+    let output = Run::new(host("hosts/edge_handler.c")).sim().shim().run().ok();
+    assert_eq!(output.stdout, "after the handler: one\nafter the program: more\n");
+    assert_eq!(counts(&output), [510, 0]);
+}
+
 // ---- No memory ----
 
 #[test]

@@ -236,3 +236,12 @@ fn the_library_is_not_asked_inside_a_signal_handler_which_may_have_interrupted_i
         }
     }
 }
+
+#[test]
+fn the_library_is_not_asked_by_a_call_that_it_makes_inside_another() {
+    let vendor = Build::new("hosts/check_vendor.c").arg("-DNESTS").library("ascendcl");
+    let run = Run::new(host("hosts/check_nested.c")).library_path(vendor.parent().unwrap()).shim();
+    let output = run.run().ok();
+    assert_eq!(output.stdout, "1 1 1, inside 0\n");
+    assert_eq!(output.stat().total("nested"), 100);
+}
