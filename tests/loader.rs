@@ -255,3 +255,11 @@ fn pages_that_the_loader_has_made_read_only_are_so_behind_us() {
         }
     }
 }
+
+#[test]
+fn a_plugin_that_binds_past_us_is_redirected_each_time_that_it_comes_to_the_same_place() {
+    let program = Build::new("hosts/loader_open.c").program();
+    let plugin = Build::new("hosts/loader_relro.c").arg("-DPLUGIN").link("ascendcl").library("plugin");
+    let output = same(|| Run::new(&program).arg(&plugin).arg("20").arg("deep").sim());
+    assert_eq!(output.stat().total("calls"), 20);
+}
