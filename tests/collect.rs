@@ -16,16 +16,17 @@ use recording::balance::balanced_at_any_end;
 use recording::ordered::{Ordered, steps};
 use recording::truth::Truth;
 use recording::{hammer, traces, watched};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::{Output, Run, Stat, aclshim, has_that, root, runnable, scratch, target, until};
+use support::{Output, Run, Stat, aclshim, has, has_that, root, runnable, scratch, target, until};
 
 /// A folder with one for rings, one for what is written and one for what the collector tells.
 struct Place {
@@ -812,4 +813,190 @@ fn a_normal_user_drains_his_own_rings_and_no_others() {
     assert_eq!(stat.total("calls") + stat.total("not_recorded"), 1000);
     as_stat_says(&[&metrics], &stat);
     assert!(roots.exists() && !place.told.join("traces").exists());
+}
+
+// ---- One user among others ----
+
+/// Files that are named as rings and are none, and so are never done with, each of another user.
+fn false_rings(rings: &Path, users: impl IntoIterator<Item = u32>) {
+    for (number, user) in users.into_iter().enumerate() {
+        // By name they come before those of real processes.
+        let path = rings.join(format!("aclshim-0-{number:x}.ring"));
+        fs::write(&path, "no ring").unwrap();
+        chown(&path, Some(user), Some(user)).unwrap();
+    }
+}
+
+/// A program of another user whose calls all fit into its ring: none can be lost if the ring is drained at all.
+#[track_caller]
+fn is_drained_for_another(place: &Place) {
+    let theirs = place.out.with_file_name("theirs");
+    as_another(place, &hammer()).arg("1").arg("500").env("ACLSHIM_DIR", &theirs).run().ok();
+    let is_theirs = |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.uid() == 54321);
+    until("his ring is written and removed", || !reader::files(&place.rings).unwrap().iter().any(is_theirs));
+    let stat = Stat::of(&theirs, &place.rings);
+    assert_eq!((stat.total("calls"), stat.total("not_recorded")), (500, 0));
+}
+
+#[test]
+fn one_user_with_many_ids_does_not_keep_others_from_being_drained() {
+    if !has_two_users("one_user_with_many_ids_does_not_keep_others_from_being_drained") {
+        return;
+    }
+    let place = Place::new();
+    for folder in [&place.rings, place.out.parent().unwrap()] {
+        fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
+    }
+    false_rings(&place.rings, 200_000..200_300);
+    let collector = place.collector();
+    is_drained_for_another(&place);
+    until("it is told who waits", || collector.metrics().sum("aclshim_users_held_back", &[]) == 268);
+    let errors = collector.errors();
+    let said: Vec<&str> = errors.lines().filter(|line| line.contains("waits for a worker")).collect();
+    assert!(
+        said.len() == 1 && said[0].contains("unknown users from 196608 to 262143 may have 32 at a time"),
+        "{errors}"
+    );
+    for ring in reader::files(&place.rings).unwrap() {
+        fs::remove_file(ring).unwrap();
+    }
+    until("nobody waits", || collector.metrics().sum("aclshim_users_held_back", &[]) == 0);
+    collector.end(libc::SIGTERM);
+}
+
+#[test]
+fn once_gives_each_user_his_turn_where_there_are_more_than_one_may_have_workers_for() {
+    if !has_two_users("once_gives_each_user_his_turn_where_there_are_more_than_one_may_have_workers_for") {
+        return;
+    }
+    let place = Place::new();
+    fs::create_dir(&place.out).unwrap();
+    for folder in [&place.rings, &place.out] {
+        fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
+    }
+    let ring = leftover(&place.out);
+    for user in 200_000..200_040u32 {
+        let path = place.rings.join(format!("aclshim-4000001-{user:x}.ring"));
+        fs::write(&path, &ring).unwrap();
+        chown(&path, Some(user), Some(user)).unwrap();
+    }
+    let output = aclshim().args(["collect", "--once"]).arg(&place.rings).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && errors.contains("waits for a worker"), "{errors}");
+    assert!(reader::files(&place.rings).unwrap().is_empty());
+    assert_eq!(traces(&place.out).len(), 40);
+}
+
+#[test]
+fn ids_of_a_user_namespace_have_the_limits_of_its_owner() {
+    let test = "ids_of_a_user_namespace_have_the_limits_of_its_owner";
+    if !has_two_users(test) {
+        return;
+    }
+    let spawn = |mut command: Command| command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok();
+    let mut owner = Command::new("setpriv");
+    owner.args(["--reuid=54321", "--regid=54321", "--clear-groups", "unshare", "--user", "sh", "-c"]);
+    owner.arg("echo ready; exec sleep 1000");
+    let mut owner = Ended::of(spawn(owner));
+    let is_ready = owner.line() == "ready\n";
+    let map = |of: &str| fs::write(format!("/proc/{}/{of}", owner.id()), "0 300000 300000").is_ok();
+    if !has_that(is_ready && map("uid_map") && map("gid_map"), "a user namespace with many ids", test) {
+        return;
+    }
+    // In five blocks of 65536, eight in each: nothing but their namespace tells that they belong together.
+    let users: Vec<u32> = (0..40).map(|number| 300_000 + number * 7000).collect();
+    let processes = users.iter().map(|user| {
+        let mut command = Command::new("nsenter");
+        let inside = (user - 300_000).to_string();
+        command.args(["--user", "--target", &owner.id().to_string(), "--setuid", &inside, "--setgid", &inside]);
+        command.args(["sh", "-c", "echo ready; exec sleep 1000"]);
+        let mut process = Ended::of(spawn(command));
+        assert_eq!(process.line(), "ready\n");
+        process
+    });
+    let processes: Vec<Ended> = processes.collect();
+    let place = Place::new();
+    false_rings(&place.rings, users);
+    let collector = place.collector();
+    until("some wait", || collector.metrics().sum("aclshim_users_held_back", &[]) == 8);
+    let errors = collector.errors();
+    assert!(errors.contains("user 54321 may have 32 at a time"), "{errors}");
+    collector.end(libc::SIGTERM);
+    drop(processes);
+}
+
+/// A process that is killed in the end.
+struct Ended(Option<Child>);
+
+impl Ended {
+    fn of(child: Option<Child>) -> Self {
+        Self(child)
+    }
+
+    fn id(&self) -> u32 {
+        self.0.as_ref().map_or(0, Child::id)
+    }
+
+    /// A line that it prints.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        if let Some(pipe) = self.0.as_mut().and_then(|child| child.stdout.as_mut()) {
+            let _ = BufReader::new(pipe).read_line(&mut line);
+        }
+        line
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The most files that one process of a collector has looked at between two waits, by the calls that strace saw.
+fn most_looks_at_once(calls: &Path) -> usize {
+    let (mut looks, mut most) = (BTreeMap::<String, usize>::new(), 0);
+    for line in fs::read_to_string(calls).unwrap().lines() {
+        let (pid, call) = line.split_once(' ').unwrap_or_default();
+        let now = looks.entry(pid.to_owned()).or_default();
+        if call.contains("poll(") {
+            *now = 0;
+        } else if call.contains("aclshim-0-") {
+            *now += 1;
+            most = most.max(*now);
+        }
+    }
+    most
+}
+
+#[test]
+fn a_folder_full_of_files_does_not_keep_the_collector_from_its_work() {
+    let test = "a_folder_full_of_files_does_not_keep_the_collector_from_its_work";
+    if !has_two_users(test) || !has("strace", test) {
+        return;
+    }
+    const FILES: usize = 12_000;
+    let place = Place::new();
+    for folder in [&place.rings, place.out.parent().unwrap()] {
+        fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
+    }
+    false_rings(&place.rings, std::iter::repeat_n(200_000, FILES));
+    let calls = place.told.join("calls");
+    // The one that watches is not in between: signals are for the collector.
+    let mut command = Command::new("strace");
+    command
+        .args(["-D", "-f", "--seccomp-bpf", "-qq", "-e", "trace=poll,ppoll,stat,lstat,newfstatat,statx,openat", "-o"])
+        .arg(&calls);
+    command.arg(target("release/aclshim"));
+    let collector = Collector::with(command, &place.rings, &place.told).ready();
+    is_drained_for_another(&place);
+    until("all files were looked at", || collector.metrics().sum("aclshim_ring_files", &[]) >= FILES as u64);
+    until("it is said whose they are", || collector.errors().contains("user 200000 has 12000 ring files there"));
+    // Under strace an orderly end takes long.
+    collector.kill();
+    let most = most_looks_at_once(&calls);
+    assert!((1..FILES / 2).contains(&most), "{most} files were looked at while rings had to wait");
 }

@@ -7,10 +7,14 @@
 //! | [`metrics`] | what is counted, and how it is told |
 //! | [`exposition`] | where: a socket and a file |
 //! | [`server`] | answers those who connect to the socket |
+//! | [`search`] | finds ring files, however many there are |
+//! | [`owner`] | the real user behind a user id |
 //! | [`system`] | waiting for signals, files and pipes |
 
 mod exposition;
 mod metrics;
+mod owner;
+mod search;
 mod server;
 pub mod supervisor;
 mod system;

@@ -21,12 +21,17 @@ const FAILED_NAP_NS: u64 = 20_000_000;
 /// The same for a process that is gone: nothing is lost meanwhile.
 const ENDED_NAP_NS: u64 = 1_000_000_000;
 
+/// Files of another format that are named: each is looked for again in every round.
+const MOST_STRANGE: usize = 1000;
+
 /// The processes that are drained.
 pub struct Outside {
     folder: PathBuf,
     /// How many files are held at most.
     most: usize,
     waiting: usize,
+    /// The same as far as the present round has come.
+    waiting_now: usize,
     counts_kinds: bool,
     /// Where the records of those go that are wanted; all are if there is none.
     only: Option<PathBuf>,
@@ -58,6 +63,17 @@ pub struct Passed {
     pub processes: usize,
 }
 
+/// What became of a ring file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Considered {
+    /// It is drained.
+    Drained,
+    /// It is not finished yet, another drain has it, or as many are held as may be.
+    Unready,
+    /// It is another user's, or not wanted.
+    Foreign,
+}
+
 impl Outside {
     /// All processes of our own user whose ring files are in `folder`.
     pub fn new(folder: &Path) -> Self {
@@ -66,6 +82,7 @@ impl Outside {
             folder: folder.to_owned(),
             most: usize::MAX,
             waiting: 0,
+            waiting_now: 0,
             counts_kinds: false,
             only: None,
             others: BTreeSet::new(),
@@ -115,20 +132,39 @@ impl Outside {
 
     /// Looks for processes that came.
     pub fn find(&mut self) {
-        let files = reader::files(&self.folder).unwrap_or_default();
-        self.others.retain(|path| files.binary_search(path).is_ok());
-        self.strange.retain(|path, _| files.binary_search(path).is_ok());
-        self.waiting = 0;
-        for path in files {
-            if self.drains.contains_key(&path) || !self.is_wanted(&path) {
-                continue;
-            }
-            if self.drains.len() >= self.most {
-                self.waiting += 1;
-            } else if let Some(found) = self.open(&path) {
-                self.drains.insert(path, found);
-            }
+        for path in reader::files(&self.folder).unwrap_or_default() {
+            self.consider(path);
         }
+        self.end_round();
+    }
+
+    /// Looks at one ring file, and drains it from now on if it is one of ours.
+    pub fn consider(&mut self, path: PathBuf) -> Considered {
+        if self.drains.contains_key(&path) {
+            return Considered::Drained;
+        }
+        if !self.is_wanted(&path) || own(&path).is_none() {
+            return Considered::Foreign;
+        }
+        if self.drains.len() >= self.most {
+            self.waiting_now += 1;
+            return Considered::Unready;
+        }
+        match self.open(&path) {
+            Some(found) => {
+                self.drains.insert(path, found);
+                Considered::Drained
+            }
+            None => Considered::Unready,
+        }
+    }
+
+    /// All files have been looked at, one by one.
+    pub fn end_round(&mut self) {
+        let is_there = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok();
+        self.others.retain(is_there);
+        self.strange.retain(|path, _| is_there(path));
+        self.waiting = std::mem::take(&mut self.waiting_now);
     }
 
     /// Files that have to wait until others are done with: more are not held at a time.
@@ -146,7 +182,7 @@ impl Outside {
                 let _ = std::fs::remove_file(path);
                 return None;
             }
-            Err(why @ Unreadable::Version(_)) => {
+            Err(why @ Unreadable::Version(_)) if self.strange.len() < MOST_STRANGE => {
                 self.strange.insert(path.to_owned(), why.to_string());
                 return None;
             }

@@ -7,7 +7,7 @@ use crate::sync::{Ordering, spin_loop};
 use crate::told;
 
 #[cfg(not(loom))]
-pub use crate::ring_file::{MOST_RINGS, RingFile, Unreadable, files, is_alone, lock};
+pub use crate::ring_file::{MOST_RINGS, RingFile, Unreadable, files, is_alone, is_ring, lock};
 #[cfg(not(loom))]
 pub use crate::ring_reader::{RingReader, RingSnapshot};
 

@@ -4,6 +4,7 @@ use crate::layout::{CONTROL, Header, MAGIC, PREFIX, SUFFIX, VERSION};
 use crate::reader::Ring;
 use crate::slot::Slot;
 use crate::sync::Ordering;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -273,14 +274,17 @@ impl Drop for Mapping {
     }
 }
 
+/// Whether a file is named as ring files are.
+pub fn is_ring(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+}
+
 /// The ring files in `directory`, by name.
 pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = fs::read_dir(directory)?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().as_bytes();
-            name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
-        })
+        .filter(|path| is_ring(path.file_name().unwrap_or_default()))
         .collect();
     found.sort();
     Ok(found)

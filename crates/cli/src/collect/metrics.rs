@@ -214,6 +214,10 @@ pub struct Metrics {
     pub workers: BTreeMap<u32, Report>,
     /// Workers that ended by themselves.
     pub failures: u64,
+    /// Users who have rings and wait for a worker.
+    pub held_back: u64,
+    /// Ring files in the folder.
+    pub ring_files: u64,
     past: Totals,
     /// Losses that were told: what is read from rings must not go back when a worker has ended and the next one has not
     /// read it yet.
@@ -253,6 +257,15 @@ impl Metrics {
             "Workers that ended by a failure and were started again.",
         );
         page.sample("_total", &[], self.failures);
+        page.family(
+            "aclshim_users_held_back",
+            Type::Gauge,
+            "",
+            "Users who have rings and wait for a worker because a limit is reached.",
+        );
+        page.sample("", &[], self.held_back);
+        page.family("aclshim_ring_files", Type::Gauge, "", "Ring files in the folder when it was last looked through.");
+        page.sample("", &[], self.ring_files);
         page.calls(&totals.calls);
         page.family("aclshim_findings", Type::Counter, "", "Calls that break a rule, by rule and severity.");
         for (rule, severities) in &totals.findings {

@@ -7,11 +7,12 @@
 use super::Arguments;
 use super::exposition::{self, Socket};
 use super::metrics::{Format, Metrics, Report};
-use super::system::{arrivals, empty, most_descriptors, never_wait, signals, wait};
+use super::owner::{Owner, Owners};
+use super::search::{Round, Search};
+use super::system::{most_descriptors, never_wait, signals, wait};
 use crate::run::say;
-use aclshim_trace::reader;
 use anyhow::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::fs;
 use std::io::{self, Read};
@@ -23,12 +24,20 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often files are looked for, whether or not the system says that some came.
-const LOOK: Duration = Duration::from_secs(1);
+/// The longest wait for something to happen.
+const WAIT: Duration = Duration::from_secs(1);
+/// How long files are looked at before workers are listened to again.
+const LOOK: Duration = Duration::from_millis(20);
 /// After a file came, so long others are waited for.
 const GATHER: Duration = Duration::from_millis(5);
-/// So many users at most.
+/// Workers at a time, but for the first one of each real user.
 const MOST_WORKERS: usize = 256;
+/// Workers at a time in all.
+const MOST_USERS: usize = 1024;
+/// Workers of one real user: he may have many ids.
+const MOST_OF_ONE: usize = 32;
+/// With more ring files than this a user is named: new ones are found later because of them.
+const MANY_FILES: u64 = 10_000;
 /// The memory of a worker: what a user writes into his rings must not take everybody's.
 pub const MOST_MEMORY: u64 = 1 << 30;
 /// The longest line of a worker.
@@ -44,6 +53,7 @@ const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60
 
 struct Worker {
     child: Child,
+    owner: Owner,
     /// What was read of a line that is not whole yet.
     line: Vec<u8>,
     /// The same of its complaints.
@@ -56,9 +66,28 @@ struct Failed {
     wait: Duration,
 }
 
+/// Users who have rings and no worker because a limit is reached, by the real user that the limit is for.
+type HeldBack = BTreeMap<Owner, BTreeSet<u32>>;
+
+/// What was found in the present round.
+#[derive(Default)]
+struct Found {
+    /// Ring files by user.
+    files: BTreeMap<u32, u64>,
+    held_back: HeldBack,
+}
+
 struct Supervisor {
     folder: PathBuf,
     once: bool,
+    /// With `once`: users who have had a worker.
+    started: BTreeSet<u32>,
+    owners: Owners,
+    found: Found,
+    /// Real users of whom it was said that others of theirs wait.
+    said_held_back: BTreeSet<Owner>,
+    /// Users of whom it was said that they have many files.
+    said_many: BTreeSet<u32>,
     workers: BTreeMap<u32, Worker>,
     failed: BTreeMap<u32, Failed>,
     metrics: Arc<Mutex<Metrics>>,
@@ -69,7 +98,7 @@ struct Supervisor {
 /// Starts workers until it is told to end.
 pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     let signals = signals()?;
-    let arrivals = arrivals(&arguments.folder);
+    let mut search = Search::new(&arguments.folder);
     most_descriptors();
     let metrics = Arc::new(Mutex::new(Metrics::default()));
     let socket = arguments.metrics_socket.as_deref();
@@ -77,6 +106,11 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     let mut supervisor = Supervisor {
         folder: arguments.folder.clone(),
         once: arguments.once,
+        started: BTreeSet::new(),
+        owners: Owners::default(),
+        found: Found::default(),
+        said_held_back: BTreeSet::new(),
+        said_many: BTreeSet::new(),
         workers: BTreeMap::new(),
         failed: BTreeMap::new(),
         metrics,
@@ -87,28 +121,33 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         say(format_args!("aclshim: {}: node_exporter reads only files whose names end in .prom", path.display()));
     }
     let every = arguments.metrics_interval;
-    supervisor.start();
     loop {
-        if arguments.once && supervisor.workers.is_empty() {
-            break;
+        let mut round = Round::Resting;
+        if !arguments.once {
+            round = supervisor.look(&mut search);
+        } else if supervisor.workers.is_empty() {
+            // Also when some have ended: others may have had to wait for them.
+            supervisor.look_at_all();
+            if supervisor.workers.is_empty() {
+                break;
+            }
         }
         if let Some(textfile) = textfile.as_mut().filter(|file| file.written.is_none_or(|at| at.elapsed() >= every)) {
             textfile.write(&supervisor.metrics);
         }
         let mut files = vec![signals.as_fd()];
         supervisor.workers.values().for_each(|worker| files.extend(worker.pipes()));
-        files.extend(arrivals.as_ref().map(AsFd::as_fd));
-        let ready = wait(&files, LOOK.min(every));
+        files.extend(search.watch());
+        let ready = wait(&files, if round == Round::Unfinished { Duration::ZERO } else { WAIT.min(every) });
         if ready[0] {
             break;
         }
         supervisor.listen();
-        if let Some(arrivals) = arrivals.as_ref().filter(|_| ready.last() == Some(&true)) {
+        if search.watch().is_some() && ready.last() == Some(&true) {
             std::thread::sleep(GATHER);
-            empty(arrivals);
-        }
-        if !arguments.once {
-            supervisor.start();
+            for path in search.arrived().into_iter().filter(|_| !arguments.once) {
+                supervisor.consider(&path);
+            }
         }
     }
     supervisor.end();
@@ -120,23 +159,89 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 impl Supervisor {
-    /// Starts a worker for each user who has a ring and no worker.
-    fn start(&mut self) {
+    /// Looks at ring files for a while, and at the end of a round says what it has found.
+    fn look(&mut self, search: &mut Search) -> Round {
+        let round = search.advance(LOOK, |path| self.consider(&path));
+        if round == Round::Finished {
+            self.end_round();
+        }
+        round
+    }
+
+    /// Looks at all ring files.
+    fn look_at_all(&mut self) {
+        let mut search = Search::new(&self.folder);
+        while self.look(&mut search) == Round::Unfinished {}
+    }
+
+    /// Starts a worker for the owner of a ring file, unless he has one or must wait.
+    fn consider(&mut self, path: &Path) {
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
-        for path in reader::files(&self.folder).unwrap_or_default() {
-            let Ok(about) = fs::symlink_metadata(&path) else { continue };
-            let user = about.uid();
-            let is_ours = about.is_file() && (me == 0 || user == me);
-            let is_resting = self.failed.get(&user).is_some_and(|failed| failed.at.elapsed() < failed.wait);
-            if !is_ours || is_resting || self.workers.contains_key(&user) || self.workers.len() >= MOST_WORKERS {
-                continue;
+        let Ok(about) = fs::symlink_metadata(path) else { return };
+        let user = about.uid();
+        if !about.is_file() || me != 0 && user != me {
+            return;
+        }
+        *self.found.files.entry(user).or_default() += 1;
+        let is_resting = self.failed.get(&user).is_some_and(|failed| failed.at.elapsed() < failed.wait);
+        let has_had_one = self.once && self.started.contains(&user);
+        if is_resting || has_had_one || self.workers.contains_key(&user) {
+            return;
+        }
+        let owner = self.owners.of(user);
+        if !self.may_start(owner) {
+            self.hold_back(owner, user);
+            return;
+        }
+        match self.spawn(me, user, about.gid()) {
+            Ok(child) => {
+                self.started.extend(self.once.then_some(user));
+                self.workers.insert(user, Worker { child, owner, line: Vec::new(), complaint: Vec::new() });
             }
-            match self.spawn(me, user, about.gid()) {
-                Ok(child) => _ = self.workers.insert(user, Worker { child, line: Vec::new(), complaint: Vec::new() }),
-                Err(error) => self.note_failure(user, &format!("cannot start: {error}")),
+            Err(error) => self.note_failure(user, &format!("cannot start: {error}")),
+        }
+    }
+
+    /// Whether a real user may have one more worker. The first one he has in any case: others cannot take it from him.
+    fn may_start(&self, owner: Owner) -> bool {
+        match self.workers.values().filter(|worker| worker.owner == owner).count() {
+            0 => self.workers.len() < MOST_USERS,
+            own => own < MOST_OF_ONE && self.workers.len() < MOST_WORKERS,
+        }
+    }
+
+    /// Notes that a user waits for a worker, and says so where it is the first one of that real user.
+    fn hold_back(&mut self, owner: Owner, user: u32) {
+        self.found.held_back.entry(owner).or_default().insert(user);
+        if self.said_held_back.insert(owner) {
+            say(format_args!(
+                "aclshim: user {user} waits for a worker, and maybe others do: {owner} may have {MOST_OF_ONE} at a time, and all \
+                 together {MOST_WORKERS}; records that waiting users' rings have no room for are lost"
+            ));
+        }
+        let waiting = self.found.held_back.values().map(BTreeSet::len).sum::<usize>() as u64;
+        let mut metrics = lock(&self.metrics);
+        metrics.held_back = metrics.held_back.max(waiting);
+    }
+
+    /// Tells what a whole round has found.
+    fn end_round(&mut self) {
+        let Found { files, held_back } = std::mem::take(&mut self.found);
+        self.said_held_back.retain(|owner| held_back.contains_key(owner));
+        self.said_many.retain(|user| files.get(user).is_some_and(|count| *count > MANY_FILES));
+        for (user, count) in files.iter().filter(|(_, count)| **count > MANY_FILES) {
+            if self.said_many.insert(*user) {
+                say(format_args!(
+                    "aclshim: {}: user {user} has {count} ring files there; new ones may be found late because of them, and records \
+                     that their rings have no room for be lost: `aclshim clean --rings` removes those that nobody needs",
+                    self.folder.display()
+                ));
             }
         }
+        let mut metrics = lock(&self.metrics);
+        metrics.held_back = held_back.values().map(BTreeSet::len).sum::<usize>() as u64;
+        metrics.ring_files = files.values().sum();
     }
 
     fn spawn(&self, me: u32, user: u32, group: u32) -> io::Result<Child> {

@@ -1,5 +1,6 @@
 //! Waiting: for signals that ask for the end, for files that come into a folder, for pipes.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
@@ -42,6 +43,25 @@ pub fn arrivals(folder: &Path) -> Option<File> {
     (added >= 0).then_some(watch)
 }
 
+/// Names of files that came into a folder since this was last asked, as many as fit into a buffer, and whether the
+/// system has dropped some.
+pub fn read_names(mut watch: &File) -> (Vec<OsString>, bool) {
+    /// Watch, mask, cookie and length, four bytes each; a name follows, with zeros behind it.
+    const EVENT: usize = 16;
+    let mut buffer = [0; 16 * 1024];
+    let read = watch.read(&mut buffer).unwrap_or(0);
+    let (mut names, mut is_overflown, mut rest) = (Vec::new(), false, &buffer[..read]);
+    let word = |event: &[u8], at: usize| event.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+    while let (Some(mask), Some(length)) = (word(rest, 4), word(rest, 12)) {
+        let end = (EVENT + length as usize).min(rest.len());
+        let name = rest[EVENT.min(end)..end].split(|byte| *byte == 0).next().unwrap_or_default();
+        names.push(OsStr::from_bytes(name).to_owned());
+        is_overflown |= mask & libc::IN_Q_OVERFLOW != 0;
+        rest = &rest[end..];
+    }
+    (names, is_overflown)
+}
+
 /// Waits until one of the files can be read, or has been closed at the other end; which ones.
 pub fn wait(files: &[BorrowedFd<'_>], most: Duration) -> Vec<bool> {
     let ask = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -53,12 +73,6 @@ pub fn wait(files: &[BorrowedFd<'_>], most: Duration) -> Vec<bool> {
     // SAFETY: a list of that length, and a time.
     let found = unsafe { libc::ppoll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, &time, std::ptr::null()) };
     asked.iter().map(|one| found > 0 && one.revents != 0).collect()
-}
-
-/// Reads what there is and forgets it.
-pub fn empty(mut file: &File) {
-    let mut buffer = [0; 4096];
-    while file.read(&mut buffer).is_ok_and(|read| read > 0) {}
 }
 
 /// Has reads and writes of a descriptor return at once.

@@ -9,9 +9,10 @@
 
 use super::Arguments;
 use super::metrics::{Process, Report, Totals};
-use super::system::{always_wait, arrivals, can_write, empty, most_descriptors, never_wait, signals, wait};
+use super::search::{Round, Search};
+use super::system::{always_wait, can_write, most_descriptors, never_wait, signals, wait};
 use crate::run::say;
-use aclshim_collect::outside::{Drained, Outside};
+use aclshim_collect::outside::{Considered, Drained, Outside};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -31,10 +32,13 @@ const MANY: u64 = 512;
 const IDLE_NAP: Duration = Duration::from_secs(1);
 /// How often processes that ended are looked for.
 const END: Duration = Duration::from_millis(200);
-/// How often files are looked for, whether or not the system says that some came.
-const FIND: Duration = Duration::from_secs(1);
-/// A file that has just come may not be finished yet: so long it is looked for in every pass.
+/// How long files are looked at between two passes: while there is a process, and else. Others may have put any number
+/// of them there.
+const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
+/// A file that has just come may not be finished yet: so long it is looked at in every pass.
 const FRESH: Duration = Duration::from_millis(50);
+/// Files that are looked at in every pass. More are found by rounds.
+const MOST_FRESH: usize = 256;
 /// How often it tells what it has counted: while records come, and else. What was written and not told is counted by nobody
 /// if the worker dies.
 const TELL: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
@@ -42,6 +46,8 @@ const TELL: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 const FULL: Duration = Duration::from_secs(60);
 /// It ends when there was no process for so long.
 const IDLE: Duration = Duration::from_secs(60);
+/// How long files are looked at in the end.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 /// Passes at the end: programs that go on calling could otherwise keep it for ever.
 const LAST: usize = 100;
 
@@ -51,7 +57,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     // SAFETY: concerns this process only.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let signals = signals()?;
-    let arrivals = arrivals(&arguments.folder);
+    let mut search = Search::new(&arguments.folder);
     let mut outside = Outside::new(&arguments.folder);
     outside.count_kinds();
     // Each process takes one for its ring file, and two for what is written.
@@ -62,14 +68,18 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     }
     let stdin = std::io::stdin();
     let mut nap = NAPS[0];
-    let (mut found, mut ended, mut told) = (None::<Instant>, None::<Instant>, None::<Instant>);
+    let (mut ended, mut told) = (None::<Instant>, None::<Instant>);
     let is_due = |last: Option<Instant>, every: Duration| last.is_none_or(|last| last.elapsed() >= every);
-    let (mut fresh, mut busy) = (Instant::now(), Instant::now());
+    let mut busy = Instant::now();
+    // Files that came, and when.
+    let mut fresh: Vec<(PathBuf, Instant)> = Vec::new();
     let mut is_told = true;
     loop {
-        if fresh.elapsed() < FRESH || is_due(found, FIND) {
-            worker.outside.find();
-            found = Some(Instant::now());
+        let outside = &mut worker.outside;
+        fresh.retain(|(path, came)| outside.consider(path.clone()) == Considered::Unready && came.elapsed() < FRESH);
+        let is_idle = outside.drained().next().is_none();
+        if search.advance(LOOK[usize::from(is_idle)], |path| _ = outside.consider(path)) == Round::Finished {
+            outside.end_round();
         }
         if is_due(ended, END) {
             worker.end();
@@ -92,28 +102,42 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         } else if busy.elapsed() > IDLE {
             break;
         }
-        let is_waiting = is_idle && fresh.elapsed() >= FRESH;
+        let is_waiting = is_idle && fresh.is_empty() && !search.is_in_round();
         let mut files = vec![signals.as_fd(), stdin.as_fd()];
-        files.extend(arrivals.as_ref().map(AsFd::as_fd));
+        files.extend(search.watch());
         let ready = wait(
             &files,
             match passed.slots {
                 MANY.. => Duration::ZERO,
                 _ if is_waiting => IDLE_NAP,
+                _ if is_idle && search.is_in_round() => Duration::ZERO,
                 _ => nap,
             },
         );
         if ready[0] || ready[1] {
             break;
         }
-        if let Some(arrivals) = arrivals.as_ref().filter(|_| ready[2]) {
-            empty(arrivals);
-            (fresh, nap) = (Instant::now(), NAPS[0]);
+        if ready.get(2) == Some(&true) {
+            let now = Instant::now();
+            for path in search.arrived() {
+                let is_unready = worker.outside.consider(path.clone()) == Considered::Unready;
+                if is_unready && fresh.len() < MOST_FRESH {
+                    fresh.push((path, now));
+                }
+            }
+            nap = NAPS[0];
         }
     }
+    // The supervisor does not wait for ever. What is not found now is for the next collector.
+    let limit = Instant::now() + LAST_LOOK;
+    let mut has_room = true;
     for _ in 0..LAST {
-        worker.outside.find();
-        worker.end();
+        if has_room {
+            let time = limit.saturating_duration_since(Instant::now());
+            Search::new(&arguments.folder).advance(time, |path| _ = worker.outside.consider(path));
+            worker.outside.end_round();
+        }
+        has_room = worker.end() > 0 && worker.outside.waiting() > 0;
         if worker.outside.flush().slots == 0 {
             break;
         }
@@ -158,15 +182,19 @@ impl Worker {
     /// Writes what there is now, and says what could not be written.
     fn once(&mut self) -> Result<ExitCode> {
         let mut left = LAST;
+        self.outside.find();
         while left > 0 {
-            self.outside.find();
             let ended = self.end();
+            if ended > 0 {
+                self.find_waiting();
+            }
             let slots = self.outside.pass().slots;
             if ended == 0 && slots == 0 {
                 self.complain();
                 if !self.let_go() {
                     break;
                 }
+                self.outside.find();
                 left = LAST;
             } else if ended == 0 {
                 left -= 1;
@@ -176,6 +204,13 @@ impl Worker {
         let is_well = self.troubled.is_empty();
         self.tell_last()?;
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Looks for files that had to wait, if there were any: others have ended.
+    fn find_waiting(&mut self) {
+        if self.outside.waiting() > 0 {
+            self.outside.find();
+        }
     }
 
     /// Makes room for others where as many are held as may be; whether it had to.

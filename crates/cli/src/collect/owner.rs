@@ -1,0 +1,198 @@
+//! Real user behind a user id: the one whom limits are for.
+//!
+//! A user may have tens of thousands of subordinate ids, and run programs under each of them in a user namespace. All
+//! of them are that user's. Which user that is, `/etc/subuid` says, or the system: each user namespace has an owner.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long an answer holds.
+const FRESH: Duration = Duration::from_secs(60);
+/// How often processes are looked through for users that nothing else tells of.
+const PROCESSES: Duration = Duration::from_secs(1);
+/// Questions to the user database while answers hold: it may be slow, and ids may be many.
+const QUESTIONS: usize = 1000;
+/// User namespaces inside each other: the system allows 32.
+const DEPTH: usize = 33;
+
+/// The user whom limits are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// A user of this machine.
+    User(u32),
+    /// Nothing tells: all such ids of one block of 65536, as are given to containers, have the limits of one user.
+    Unknown(u16),
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::User(user) => write!(f, "user {user}"),
+            Self::Unknown(block) => {
+                let first = u32::from(*block) << 16;
+                write!(f, "unknown users from {first} to {}", first | 0xffff)
+            }
+        }
+    }
+}
+
+/// What is known of user ids.
+#[derive(Default)]
+pub struct Owners {
+    known: BTreeMap<u32, Owner>,
+    /// Subordinate ids: the first, how many, and whose.
+    ranges: Vec<(u32, u32, u32)>,
+    /// When the above was asked for.
+    asked: Option<Instant>,
+    /// By a process that runs: its user, and who that is.
+    running: BTreeMap<u32, u32>,
+    looked: Option<Instant>,
+}
+
+impl Owners {
+    /// The real user behind a user id.
+    pub fn of(&mut self, user: u32) -> Owner {
+        if self.asked.is_none_or(|asked| asked.elapsed() > FRESH) {
+            *self = Self { ranges: ranges(&fs::read_to_string("/etc/subuid").unwrap_or_default()), ..Self::default() };
+            self.asked = Some(Instant::now());
+        }
+        if let Some(owner) = self.known.get(&user) {
+            return *owner;
+        }
+        let owner = self.find(user);
+        // Of one who is unknown a process may run later.
+        if matches!(owner, Owner::User(_)) {
+            self.known.insert(user, owner);
+        }
+        owner
+    }
+
+    fn find(&mut self, user: u32) -> Owner {
+        let is_in = |(first, count, _): &&(u32, u32, u32)| user.checked_sub(*first).is_some_and(|at| at < *count);
+        if let Some((_, _, owner)) = self.ranges.iter().find(is_in) {
+            return Owner::User(*owner);
+        }
+        if user == 0 || self.known.len() < QUESTIONS && is_known(user) {
+            return Owner::User(user);
+        }
+        if self.looked.is_none_or(|looked| looked.elapsed() > PROCESSES) {
+            self.running = running();
+            self.looked = Some(Instant::now());
+        }
+        self.running.get(&user).map_or(Owner::Unknown((user >> 16) as u16), |owner| Owner::User(*owner))
+    }
+}
+
+/// What `/etc/subuid` says. A line is `USER:FIRST:COUNT`, with the name or the number of a user.
+fn ranges(text: &str) -> Vec<(u32, u32, u32)> {
+    let range = |line: &str| {
+        let mut fields = line.trim().split(':');
+        let [user, first, count] = [fields.next()?, fields.next()?, fields.next()?];
+        let owner = user.parse().ok().or_else(|| number_of(user))?;
+        Some((first.parse().ok()?, count.parse().ok()?, owner))
+    };
+    text.lines().filter_map(range).collect()
+}
+
+/// Whether the user database has an entry with that number.
+fn is_known(user: u32) -> bool {
+    entry(|entry, text, found| {
+        // SAFETY: values of ours, and a buffer of that length.
+        unsafe { libc::getpwuid_r(user, entry, text.as_mut_ptr().cast(), text.len(), found) };
+    })
+    .is_some()
+}
+
+/// The number of the user with that name.
+fn number_of(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    entry(|entry, text, found| {
+        // SAFETY: values of ours, and a buffer of that length.
+        unsafe { libc::getpwnam_r(CStr::as_ptr(&name), entry, text.as_mut_ptr().cast(), text.len(), found) };
+    })
+}
+
+/// The number in the entry that `ask` finds.
+fn entry(ask: impl FnOnce(&mut libc::passwd, &mut [u8], &mut *mut libc::passwd)) -> Option<u32> {
+    let mut text = vec![0; 64 * 1024];
+    // SAFETY: all zero is a valid entry.
+    let mut entry = unsafe { std::mem::zeroed::<libc::passwd>() };
+    let mut found = std::ptr::null_mut();
+    ask(&mut entry, &mut text, &mut found);
+    (!found.is_null()).then_some(entry.pw_uid)
+}
+
+/// The users of all processes, and who that is: themselves in our own user namespace, in another one its owner.
+fn running() -> BTreeMap<u32, u32> {
+    let mut running = BTreeMap::new();
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let is_process = process.file_name().to_string_lossy().parse::<u32>().is_ok();
+        let user = process.metadata().ok().filter(|_| is_process).map(|about| about.uid());
+        let Some(user) = user.filter(|user| !running.contains_key(user)) else { continue };
+        let map = |path: &Path| fs::read_to_string(path.join("uid_map")).ok();
+        let is_of_ours = map(&process.path()).is_some_and(|of| Some(of) == map("/proc/self".as_ref()));
+        let owner = if is_of_ours { Some(user) } else { namespace_owner(&process.path().join("ns/user")) };
+        if let Some(owner) = owner {
+            running.insert(user, owner);
+        }
+    }
+    running
+}
+
+/// The owner of a user namespace. Of one inside others, that of the outermost below our own: the inner ones are owned by
+/// ids that are subordinate themselves.
+fn namespace_owner(path: &Path) -> Option<u32> {
+    const NS_GET_PARENT: libc::c_ulong = 0xb702;
+    const NS_GET_OWNER_UID: libc::c_ulong = 0xb704;
+    let inode = |file: &File| file.metadata().ok().map(|about| about.ino());
+    let ours = inode(&File::open("/proc/self/ns/user").ok()?);
+    let mut namespace = File::open(path).ok()?;
+    for _ in 0..DEPTH {
+        // SAFETY: asks about an open descriptor, and gets a new one.
+        let parent = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_PARENT as _) } as RawFd;
+        if parent < 0 {
+            break;
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        let parent = unsafe { File::from_raw_fd(parent) };
+        if inode(&parent) == ours {
+            let mut owner: libc::uid_t = 0;
+            // SAFETY: asks about an open descriptor; the system fills a value of ours.
+            let asked = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_OWNER_UID as _, &mut owner) };
+            return (asked == 0).then_some(owner);
+        }
+        namespace = parent;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subordinate_id_is_that_of_its_user_by_name_or_number() {
+        let text = "root:100000:65536\n\n1000:165536:65536\nnobody-of-that-name:1:9\nbad\n5:x:1\n";
+        let ranges = ranges(text);
+        assert_eq!(ranges, [(100_000, 65_536, 0), (165_536, 65_536, 1000)]);
+        let mut owners = Owners { ranges, asked: Some(Instant::now()), ..Owners::default() };
+        assert_eq!(owners.of(100_000), Owner::User(0));
+        assert_eq!(owners.of(165_535), Owner::User(0));
+        assert_eq!(owners.of(165_536), Owner::User(1000));
+        assert_eq!(owners.of(231_071), Owner::User(1000));
+        assert_eq!(owners.of(231_072), Owner::Unknown(3));
+        assert_eq!(owners.of(0), Owner::User(0));
+    }
+
+    #[test]
+    fn a_user_of_a_running_process_is_known() {
+        // SAFETY: asks for a number.
+        let me = unsafe { libc::geteuid() };
+        assert_eq!(running().get(&me), Some(&me));
+    }
+}
