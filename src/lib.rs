@@ -45,6 +45,7 @@ mod objects;
 mod process;
 mod rebind;
 mod record;
+mod rings;
 mod scope;
 mod settings;
 mod stack;

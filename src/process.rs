@@ -8,26 +8,22 @@
 
 use crate::boot::wait_until;
 use crate::log::{self, Event};
+use crate::rings::{Rings, Taken};
 use crate::settings::settings;
-use crate::{batch, check, drain, edge, identity, inherited, inject, maps, thread};
+use crate::{check, drain, edge, identity, inherited, inject, maps, thread};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::generation;
-use aclshim_trace::layout::{self, CHANGING, Control, Header, Mode};
+use aclshim_trace::layout::{self, Header, Mode};
 use aclshim_trace::reader::Ring;
 use aclshim_trace::ring::{Place, add_alone};
-use aclshim_trace::slot::{Note, Slot};
+use aclshim_trace::slot::Note;
 use aclshim_trace::text::Text;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
-
-/// How many threads can have a ring at once.
-const RINGS: usize = 4094;
-/// While so many rings of gone threads are full no more are made.
-const FREELY: usize = 24;
 
 /// The wiped pages.
 #[repr(C)]
@@ -36,8 +32,6 @@ pub struct Process {
     is_own: AtomicU32,
     /// One of the states below.
     state: AtomicU32,
-    /// So many rings were tried to be made.
-    tried: AtomicU32,
     header: AtomicPtr<Header>,
     /// What was put into the header when it was made, as [`File`] has it. Stored before `header`.
     inode: AtomicU64,
@@ -51,33 +45,9 @@ pub struct Process {
     pub notes_missed: AtomicU64,
     /// What the drain in this process and its host have to say to each other.
     pub drain: drain::Desk,
-    rings: [Row; RINGS],
+    rings: Rings,
     /// The place of the thread that made this process by a fork, if it had one already: see [`crate::thread::Thread::own`].
     place: Place,
-}
-
-/// Where a ring is mapped; NULL where it could not be made, or is just being made.
-struct Row {
-    /// Stored last: who sees it sees the rest.
-    control: AtomicPtr<Control>,
-    slots: AtomicPtr<Slot>,
-    count: AtomicUsize,
-}
-
-impl Row {
-    fn ring(&self) -> Option<Ring<'static>> {
-        // SAFETY: NULL, or a mapping that stays.
-        let control = unsafe { self.control.load(Ordering::Acquire).as_ref() }?;
-        let (slots, count) = (self.slots.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed));
-        // SAFETY: a mapping that stays.
-        Some(Ring { control, slots: unsafe { core::slice::from_raw_parts(slots, count) } })
-    }
-
-    fn keep(&self, control: &'static Control, slots: &'static [Slot]) {
-        self.slots.store(slots.as_ptr().cast_mut(), Ordering::Relaxed);
-        self.count.store(slots.len(), Ordering::Relaxed);
-        self.control.store(ptr::from_ref(control).cast_mut(), Ordering::Release);
-    }
 }
 
 const NEW: u32 = 0;
@@ -85,7 +55,7 @@ const BUSY: u32 = 1;
 const READY: u32 = 2;
 const OFF: u32 = 3;
 
-const SIZE: usize = 128 * 1024;
+const SIZE: usize = 192 * 1024;
 const _: () = assert!(size_of::<Process>() <= SIZE);
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
@@ -260,33 +230,12 @@ impl Process {
         if unsafe { libc::getppid() } as u32 == file.pid {
             return None;
         }
-        let rings = || self.rings.iter().take(self.tried.load(Ordering::Acquire) as usize).filter_map(Row::ring);
-        let owner = |ring: &Ring| ring.control.owner.load(Ordering::Relaxed);
-        // The same id on a living thread is this thread: an earlier bearer of it is gone.
-        let is_gone = |owner: u32| !matches!(owner, 0 | CHANGING) && (owner == me || !is_alive(owner));
-        let take = |ring: &Ring, owner: u32| {
-            ring.control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        };
-        let mine = |ring: &Ring| owner(ring) == me && take(ring, me);
-        let roomy = |ring: &Ring| {
-            let owner = owner(ring);
-            is_gone(owner) && has_room(ring) && take(ring, owner)
-        };
-        // Not one that is full: it would not even tell whose it is now. While there are many of these, calls are counted as
-        // without a ring until the drain has made room in one; a caller that is to wait rather than lose a call gets one more.
-        let may_add = || {
-            settings().record == Mode::Lossless as usize || rings().filter(|ring| is_gone(owner(ring))).count() < FREELY
-        };
-        let left = rings().find(mine).or_else(|| rings().find(roomy)).map(|ring| (ring, true));
-        let made = || may_add().then(|| self.add(file)).flatten().map(|ring| (ring, false));
-        let (ring, is_used) = left.or_else(made)?;
-        let Ring { control, slots } = ring;
+        let Taken { ring: Ring { control, slots }, next } = self.rings.take(me, file)?;
         // A handler of a signal that cannot be held back may have come before us: then the ring may even be that of its place.
         if let Some(place) = thread::place() {
             control.owner.store(me, Ordering::Release);
             return Some(place);
         }
-        let next = if is_used { end(&ring) } else { 0 };
         let mode = match settings().record {
             1 => Mode::Flight,
             2 => Mode::Lossless,
@@ -317,41 +266,8 @@ impl Process {
 
     /// A ring; `None` where it could not be made, or is just being made.
     pub fn ring(&self, ring: usize) -> Option<Ring<'static>> {
-        self.rings.get(ring)?.ring()
+        self.rings.get(ring)
     }
-
-    #[inline(never)]
-    fn add(&self, file: &File) -> Option<Ring<'static>> {
-        let next = |tried: u32| ((tried as usize) < RINGS).then_some(tried + 1);
-        let ring = self.tried.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()?;
-        let made = file.add_ring(settings().ring_dir.as_bytes(), ring);
-        let (control, slots) = match made {
-            Ok(made) => made,
-            Err(_) => {
-                // Nobody uses this number; the next thread tries again with the same one, if it can.
-                let _ = self.tried.compare_exchange(ring + 1, ring, Ordering::AcqRel, Ordering::Relaxed);
-                return None;
-            }
-        };
-        inherited::keep(control, layout::CONTROL + size_of_val(slots));
-        control.owner.store(CHANGING, Ordering::Relaxed);
-        self.rings[ring as usize].keep(control, slots);
-        file.header.rings.fetch_max(ring + 1, Ordering::AcqRel);
-        Some(Ring { control, slots })
-    }
-}
-
-/// The number behind the last slot of a ring whose thread is gone. What that has claimed last and never shown is as if
-/// it had not been claimed.
-fn end(ring: &Ring) -> u64 {
-    // Not more are claimed at once: a call's, and those of the handlers that have interrupted it.
-    ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * batch::most_slots())
-}
-
-/// Whether a new thread could record at least a few calls in a ring whose thread is gone.
-fn has_room(ring: &Ring) -> bool {
-    let full = ring.control.drained.load(Ordering::Acquire) + ring.slots.len() as u64;
-    settings().record == Mode::Flight as usize || (full - 8..full).all(|number| !ring.is_shown(number))
 }
 
 /// Whether a thread of this process still runs.

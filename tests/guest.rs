@@ -418,6 +418,24 @@ fn a_call_that_comes_while_the_file_is_made_is_counted_although_nobody_calls_aga
 }
 
 #[test]
+fn an_attach_asks_after_few_threads_however_many_live() {
+    for threads in [100, 1000] {
+        let run = Run::new(host("hosts/guest_attach.c")).sim().shim().arg(threads.to_string());
+        let output = run.env("ACLSHIM_RING_SIZE", "8K").run().ok();
+        counted_exactly(&output);
+        let asked: u64 = output.stdout.trim().parse().unwrap();
+        assert!(asked <= 8 * threads, "{threads} threads: asked {asked} times");
+    }
+}
+
+#[test]
+fn five_thousand_threads_alive_at_once_have_a_ring_each() {
+    let run = Run::new(host("hosts/guest_attach.c")).sim().shim().arg("5000");
+    let output = run.env("ACLSHIM_RING_SIZE", "8K").env("ACLSHIM_DRAIN", "off").run().ok();
+    counted_exactly(&output);
+}
+
+#[test]
 fn ten_thousand_short_threads_are_counted_in_one_file_of_four_mib_at_most() {
     let program = host("hosts/guest_threads.c");
     let size = |output: &Output| {

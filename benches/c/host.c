@@ -6,6 +6,7 @@
  *   host batch CPU WARM_MS BURST_US BURSTS   batch_ns of each burst: a batch of 1,000 items
  *   host threads COUNT MS                    calls_per_s of all threads together
  *   host alive COUNT                         rss_more_kib: what each of so many more threads keeps resident
+ *   host many COUNT                          many_ms: how long so many threads take that live at once, ten calls each
  *   host brief COUNT                         ring_kib: what so many threads, one after the other, leave in ACLSHIM_RING_DIR
  *   host paced COUNT CALLS_A_MS MS           made: calls of all threads; late_us: how far a thread fell behind
  *   host calls COUNT                         nothing: so many calls, for a tool that counts instructions
@@ -184,6 +185,8 @@ int main(int argc, char **argv)
         threads((unsigned)of[0], of[1]);
     } else if (strcmp(what, "alive") == 0) {
         alive((unsigned)of[0]);
+    } else if (strcmp(what, "many") == 0) {
+        many((unsigned)of[0]);
     } else if (strcmp(what, "brief") == 0) {
         brief((unsigned)of[0]);
     } else if (strcmp(what, "paced") == 0) {
@@ -191,7 +194,7 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "calls") == 0) {
         run(of[0]);
     } else {
-        fputs("host: warm, cold, batch, threads, alive, brief, paced or calls\n", stderr);
+        fputs("host: warm, cold, batch, threads, alive, many, brief, paced or calls\n", stderr);
         return 2;
     }
     return 0;

@@ -39,6 +39,7 @@ void batch(unsigned cpu, uint64_t warm_ms, uint64_t burst_us, uint64_t bursts);
 void threads(unsigned count, uint64_t ms);
 void alive(unsigned count);
 void brief(unsigned count);
+void many(unsigned count);
 void paced(unsigned count, uint64_t calls_a_ms, uint64_t ms);
 
 #endif

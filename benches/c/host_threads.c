@@ -74,6 +74,32 @@ void alive(unsigned count)
     printf("rss_more_kib %.2f\n", (double)(rss_kib() - one) / count);
 }
 
+static void *call_together(void *unused)
+{
+    (void)unused;
+    run(5);
+    pthread_barrier_wait(&all_called);
+    run(5);
+    return NULL;
+}
+
+void many(unsigned count)
+{
+    pthread_t *threads = calloc(count, sizeof *threads);
+    must(threads != NULL, "no memory");
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 * 1024);
+    pthread_barrier_init(&all_called, NULL, count);
+    run(1);
+    uint64_t begin = now_ns();
+    for (unsigned at = 0; at < count; at++)
+        must(pthread_create(&threads[at], &small, call_together, NULL) == 0, "no thread");
+    for (unsigned at = 0; at < count; at++)
+        pthread_join(threads[at], NULL);
+    printf("many_ms %.3f\n", (double)(now_ns() - begin) / 1e6);
+}
+
 static void *call_thrice(void *unused)
 {
     (void)unused;

@@ -37,6 +37,7 @@ pub const KEYS: &[(&str, Figure)] = &[
     ("first_call_median_us", |case| Some(case.of.first_call_ns.median()? / 1e3)),
     ("rss_kib", rss_kib),
     ("rss_per_thread_kib", rss_per_thread_kib),
+    ("times_direct_4000_threads", times_direct_many),
     ("ring_file_kib_10000_threads", |case| case.of.ring_kib.max()),
 ];
 
@@ -123,6 +124,11 @@ pub fn startup_us(case: &Case) -> Option<f64> {
 /// The first call of a process.
 pub fn first_call_us(case: &Case) -> Option<f64> {
     Some(case.of.first_call_ns.min()? / 1e3)
+}
+
+/// How long 4,000 threads that live at once take, as a multiple of the time without us.
+pub fn times_direct_many(case: &Case) -> Option<f64> {
+    Some(case.of.many_ms.min()? / case.direct.many_ms.min()?)
 }
 
 fn thread_gain(case: &Case) -> Option<f64> {

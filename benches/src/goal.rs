@@ -2,7 +2,7 @@
 
 use crate::figure::{
     COLD_NS, INSTRUCTIONS, NS, Part, SUSTAINED_NS, batch_ns_per_item, first_call_us, rss_kib, rss_per_thread_kib,
-    startup_us,
+    startup_us, times_direct_many,
 };
 use crate::report::Report;
 use std::fmt::{self, Display, Formatter};
@@ -141,6 +141,11 @@ pub const GOALS: &[Goal] = &[
         text: "defaults: resident for each more thread, KiB added",
         bound: AtMost(128.0),
         value: |run| rss_per_thread_kib(&run.case("record_drained")?),
+    },
+    Goal {
+        text: "defaults: 4,000 threads that live at once, x the time without us",
+        bound: AtMost(1.5),
+        value: |run| times_direct_many(&run.case("record_drained")?),
     },
     Goal {
         text: "defaults: ring file after 10,000 short threads, KiB",

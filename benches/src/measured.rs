@@ -31,6 +31,8 @@ pub struct Measured {
     pub rss_kib: Samples,
     /// What each further thread that calls keeps resident.
     pub rss_more_kib: Samples,
+    /// Milliseconds for many threads that live at once.
+    pub many_ms: Samples,
     /// The files in memory after many short threads.
     pub ring_kib: Samples,
     /// Calls a second with one thread and with two.
@@ -54,6 +56,7 @@ pub struct Measured {
 const COLD_GROUPS: &str = "5";
 const THREADS_MS: &str = "30";
 const MORE_THREADS: &str = "64";
+const MANY_THREADS: &str = "4000";
 const BRIEF_THREADS: &str = "10000";
 
 impl Measured {
@@ -140,6 +143,15 @@ impl Measured {
     pub fn alive(&mut self, variant: &Ready, scratch: &Scratch) -> Result<()> {
         let printed = host::run(variant, scratch, &["alive", MORE_THREADS])?;
         self.rss_more_kib.extend(printed.all("rss_more_kib")?);
+        Ok(())
+    }
+
+    /// Very many threads that live at once, from the start of the first to the end of the last.
+    pub fn many(&mut self, variant: &Ready, scratch: &Scratch) -> Result<()> {
+        if variant.row.has(Also::ManyThreads) {
+            let printed = host::run(variant, scratch, &["many", MANY_THREADS])?;
+            self.many_ms.extend(printed.all("many_ms")?);
+        }
         Ok(())
     }
 

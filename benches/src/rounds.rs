@@ -42,6 +42,7 @@ pub fn measure(variants: &[Ready], scratch: &Scratch, rounds: usize) -> Result<V
             each(&|measured, variant| measured.idle(variant, scratch))?;
             each(&|measured, variant| measured.alive(variant, scratch))?;
             each(&|measured, variant| measured.brief(variant, scratch))?;
+            each(&|measured, variant| measured.many(variant, scratch))?;
             each(&|measured, variant| measured.share(variant, scratch))?;
         }
     }

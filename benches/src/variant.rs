@@ -43,6 +43,8 @@ pub enum Also {
     Batch,
     /// A library that a plugin brings, and one that lacks a function.
     Found,
+    /// What very many threads that live at once take.
+    ManyThreads,
     /// What many short threads leave in the ring.
     BriefThreads,
     /// Whether all is recorded at a steady pace.
@@ -72,7 +74,7 @@ pub const VARIANTS: &[Variant] = &[
         settings: &[],
         load: BURSTS,
         leaves: Leaves::NOTHING,
-        also: &[Also::Threads, Also::Batch, Also::Found],
+        also: &[Also::Threads, Also::Batch, Also::Found, Also::ManyThreads],
     },
     Variant {
         name: "tail_jump",
@@ -127,7 +129,7 @@ pub const VARIANTS: &[Variant] = &[
         load: SUSTAINED,
         // What is drained need not stay in the ring.
         leaves: Leaves { ring: Left::Anything, log: Left::File(".acltrace") },
-        also: &[Also::Batch, Also::BriefThreads, Also::Paced, Also::Share],
+        also: &[Also::Batch, Also::BriefThreads, Also::ManyThreads, Also::Paced, Also::Share],
     },
     Variant {
         name: "limit",

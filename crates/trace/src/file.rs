@@ -11,6 +11,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::text::Text;
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;
+use core::ptr;
 
 /// Why there is no file, or no ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,14 @@ pub struct File {
 /// The `pid` and `born_ns` of the file that was made last; a fork child has those of its parent.
 static LATEST: (AtomicU32, AtomicU64) = (AtomicU32::new(0), AtomicU64::new(0));
 
+/// Rings with smaller numbers are present at once, where they are added one by one. In a process of very many threads most
+/// make few calls, and pages that they never reach would cost more than the threads do.
+const WHOLE: u32 = 64;
+/// The part of other rings that is present at once.
+const FRONT: usize = 2 * CONTROL;
+/// `MADV_POPULATE_WRITE`, which the libc crate does not have for all systems.
+const POPULATE_WRITE: c_int = 23;
+
 /// Small, because the stack of the thread that comes first may be.
 type Path = Text<1024>;
 
@@ -107,7 +116,15 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
     let mapped = file.about().map_err(|errno| Failure::System("fstat", errno)).and_then(|opened| {
         // A `dup2` of the host onto our number, before it was moved, would make it a file of the host's.
         let is_ours = about(&path).is_some_and(|named| (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino));
-        if is_ours { Ok((map(&file, 0, HEADER)?, opened.st_ino)) } else { Err(Failure::Gone) }
+        if !is_ours {
+            return Err(Failure::Gone);
+        }
+        reserve(file.number(), 0, HEADER)?;
+        let at = map(&file, 0, HEADER, Present::All)?;
+        // What the host has written to our number since lies at the beginning.
+        // SAFETY: a mapping of that size, of which nobody knows yet.
+        unsafe { ptr::write_bytes(at.cast::<u8>(), 0, HEADER) };
+        Ok((at, opened.st_ino))
     });
     drop(file);
     let (at, inode) = match mapped {
@@ -141,23 +158,70 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
 impl File {
     /// Adds ring number `ring` and maps it for good. The caller's errno is changed.
     pub fn add_ring(&self, ring_dir: &[u8], ring: u32) -> Result<(&'static Control, &'static [Slot]), Failure> {
+        self.add_rings(ring_dir, ring, 1)?.get(0).ok_or(Failure::Gone)
+    }
+
+    /// Adds ring number `ring`, and those behind it up to `count`, as many as can be had, and maps them for good in one
+    /// piece; at least one. All of them are zero. The caller's errno is changed.
+    pub fn add_rings(&self, ring_dir: &[u8], ring: u32, count: u32) -> Result<Added, Failure> {
         let mut path = Path::new();
         name(&mut path, ring_dir, self.pid, self.born_ns)?;
-        let slots = self.slots as usize;
-        let begin = FIRST + u64::from(ring) * stride(self.slots);
-        let size = CONTROL + slots * size_of::<Slot>();
-        check_limits(ring_dir, begin + size as u64)?;
+        let stride = stride(self.slots);
+        let begin = FIRST + u64::from(ring) * stride;
+        let size = CONTROL + self.slots as usize * size_of::<Slot>();
+        let end = |count: u32| u64::from(count - 1) * stride + size as u64;
+        let count = check_limits(ring_dir, begin + end(count)).map(|()| count);
+        let count = count.or_else(|_| check_limits(ring_dir, begin + end(1)).map(|()| 1))?;
         let file = open(&path, 0)?;
-        let at = match file.about() {
-            Ok(about) if about.st_ino == self.inode => map(&file, begin, size),
-            _ => Err(Failure::Gone),
-        }?;
-        // SAFETY: a mapping of zeroes of that size, never unmapped.
-        unsafe {
-            let control = &*at.cast::<Control>();
-            let slots = core::slice::from_raw_parts(at.cast::<u8>().add(CONTROL).cast::<Slot>(), slots);
-            Ok((control, slots))
+        if !file.about().is_ok_and(|about| about.st_ino == self.inode) {
+            return Err(Failure::Gone);
         }
+        reserve(file.number(), begin, size)?;
+        let reserved = |nth: &u32| reserve(file.number(), begin + u64::from(*nth) * stride, size).is_ok();
+        let count = 1 + (1..count).take_while(reserved).count() as u32;
+        let present = if count == 1 && ring < WHOLE { Present::All } else { Present::Later };
+        let at = map(&file, begin, end(count) as usize, present)?;
+        let is_clear = is_clear(&file, begin, end(count));
+        for nth in 0..count as usize {
+            // SAFETY: a part of the mapping, of which nobody knows yet.
+            unsafe {
+                let at = at.byte_add(nth * stride as usize);
+                if !is_clear {
+                    ptr::write_bytes(at.cast::<u8>(), 0, size);
+                }
+                if present == Present::Later {
+                    // Before Linux 5.14 these pages come with the first stores.
+                    libc::madvise(at, FRONT, POPULATE_WRITE);
+                }
+            }
+        }
+        Ok(Added { at, count, stride: stride as usize, slots: self.slots as usize })
+    }
+}
+
+/// Rings that were added, one behind the other.
+pub struct Added {
+    at: *mut c_void,
+    stride: usize,
+    slots: usize,
+    /// How many.
+    pub count: u32,
+}
+
+impl Added {
+    /// Where they are mapped, and how many bytes that are.
+    pub fn memory(&self) -> (*const c_void, usize) {
+        (self.at, (self.count as usize - 1) * self.stride + CONTROL + self.slots * size_of::<Slot>())
+    }
+
+    /// One of them.
+    pub fn get(&self, nth: u32) -> Option<(&'static Control, &'static [Slot])> {
+        // SAFETY: a mapping of zeroes of that size, never unmapped.
+        (nth < self.count).then(|| unsafe {
+            let at = self.at.byte_add(nth as usize * self.stride);
+            let slots = at.byte_add(CONTROL).cast::<Slot>();
+            (&*at.cast::<Control>(), core::slice::from_raw_parts(slots, self.slots))
+        })
     }
 }
 
@@ -167,26 +231,36 @@ fn open(path: &Path, flags: c_int) -> Result<Descriptor, Failure> {
     Descriptor::open(path.as_c_str(), flags, 0o600).map_err(|errno| Failure::System("open", errno))
 }
 
-/// Reserves a part of a file and maps it, all zero. Reserved before use: a store into a hole of a full tmpfs
-/// would be a SIGBUS in the host. Present at once: a page fault costs more than a call.
-fn map(file: &Descriptor, begin: u64, size: usize) -> Result<*mut c_void, Failure> {
-    reserve(file.number(), begin, size)?;
+/// Whether the pages of a mapping are there at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Present {
+    /// All of them: a page fault costs more than a call.
+    All,
+    /// Each when it is needed, or asked for.
+    Later,
+}
+
+/// Maps a part of a file that is reserved.
+fn map(file: &Descriptor, begin: u64, size: usize, present: Present) -> Result<*mut c_void, Failure> {
+    let populate = if present == Present::All { libc::MAP_POPULATE } else { 0 };
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | populate);
     // SAFETY: a new mapping of our own file.
+    let at = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, file.number(), begin as libc::off_t) };
+    if at == libc::MAP_FAILED { Err(system("mmap")) } else { Ok(at) }
+}
+
+/// Whether nothing was written to a part of a file that is reserved, and not used yet. The host may have written behind the
+/// end while we had the file open, and reserving does not clear that; no more of it comes, since the end now lies behind
+/// this part. A file system that cannot tell says no.
+fn is_clear(file: &Descriptor, begin: u64, size: u64) -> bool {
+    // SAFETY: our own descriptor; errno is the calling thread's own.
     unsafe {
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let at = libc::mmap(core::ptr::null_mut(), size, protection, flags, file.number(), begin as libc::off_t);
-        if at == libc::MAP_FAILED {
-            return Err(system("mmap"));
-        }
-        // What the host wrote behind the end while we had the file open may lie here: reserving does not clear it.
-        // No more comes: from now on the end of the file lies behind this part.
-        core::ptr::write_bytes(at.cast::<u8>(), 0, size);
-        Ok(at)
+        let data = libc::lseek(file.number(), begin as libc::off_t, libc::SEEK_DATA);
+        if data < 0 { *libc::__errno_location() == libc::ENXIO } else { data as u64 >= begin + size }
     }
 }
 
-/// Has the file system keep room for a part of a file.
+/// Has the file system keep room for a part of a file: a store into a hole of a full tmpfs would be a SIGBUS in the host.
 fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), Failure> {
     let (begin, size) = (begin as libc::off_t, size as libc::off_t);
     // SAFETY: our own descriptor.

@@ -20,6 +20,8 @@ pub const SUFFIX: &str = ".ring";
 pub const UNIT: u64 = 64 * 1024;
 /// The room before a ring's slots.
 pub const CONTROL: usize = 4096;
+/// How many rings a file has at most: how many threads of a process record at once.
+pub const RINGS: u32 = 16_384;
 /// How many functions there is room for.
 pub const FUNCTIONS: usize = 64;
 /// The room for a function's name, with its NUL.

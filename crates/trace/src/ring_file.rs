@@ -157,7 +157,7 @@ impl RingFile {
 /// More than any process has: what a file says beyond that is nonsense.
 const MOST_SLOTS: u32 = 1 << 20;
 /// The same for rings.
-pub const MOST_RINGS: u32 = 1 << 12;
+pub const MOST_RINGS: u32 = crate::layout::RINGS;
 
 /// Opens a file that begins as a ring file of our version does, and is long enough for a header.
 pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<File, Unreadable> {

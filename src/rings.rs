@@ -1,0 +1,196 @@
+//! The rings of this process: which there are, and which of them a thread takes.
+//!
+//! A thread that copies for the first time takes the ring of one that is gone, or adds one. It asks about a bounded number
+//! of threads, from a cursor that goes around: an attach costs the same however many threads live. So a ring that could
+//! be used again may be missed, and one more is added; the cursor reaches the other with a later attach.
+//! All of it lies on pages that a fork child finds wiped: see [`crate::process`].
+
+use crate::process::is_alive;
+use crate::settings::settings;
+use crate::{batch, inherited};
+use aclshim_trace::file::File;
+use aclshim_trace::layout::{CHANGING, CONTROL, Control, Mode, RINGS};
+use aclshim_trace::reader::Ring;
+use aclshim_trace::slot::Slot;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// How many rings an attach looks at.
+const LOOKS: u32 = 8;
+/// How many rings are added at once, at most.
+const MANY: u32 = 32;
+/// When only this many of them are left, more are added.
+const LOW: u32 = 12;
+/// While this many rings of gone threads are more than half full, as far as that can be told from those that an attach
+/// looks at, no more are added: the drain is behind.
+const CROWDED: u32 = 24;
+/// A ring with room for fewer slots is full.
+const FEW: u64 = 8;
+
+/// The rings of a process. All zero: none.
+#[repr(C)]
+pub struct Rings {
+    /// How many numbers were given out.
+    tried: AtomicU32,
+    /// Slots of each.
+    slots: AtomicU32,
+    /// How many rings were looked at.
+    cursor: AtomicU32,
+    /// Rings that were added and not used yet: the first one's number in the upper half, how many in the lower.
+    spares: [AtomicU64; 2],
+    /// Whether a thread adds several rings, or failed to.
+    is_adding: AtomicBool,
+    /// Where each is mapped; NULL where it could not be made, or is just being made.
+    controls: [AtomicPtr<Control>; RINGS as usize],
+}
+
+/// A ring that the calling thread has taken: its owner is [`CHANGING`].
+pub struct Taken {
+    /// The ring.
+    pub ring: Ring<'static>,
+    /// The number of its next slot.
+    pub next: u64,
+}
+
+impl Rings {
+    /// A ring; `None` where it could not be made, or is just being made.
+    pub fn get(&self, number: usize) -> Option<Ring<'static>> {
+        let control = self.controls.get(number)?.load(Ordering::Acquire);
+        // SAFETY: NULL, or a mapping that stays: a control page, and this many slots behind it.
+        unsafe {
+            let slots = control.byte_add(CONTROL).cast::<Slot>();
+            let count = self.slots.load(Ordering::Relaxed) as usize;
+            control.as_ref().map(|control| Ring { control, slots: core::slice::from_raw_parts(slots, count) })
+        }
+    }
+
+    /// Takes a ring for thread `me`: one that was added and not used yet; that of a thread that is gone, with room for half
+    /// of what it holds; a new one; or, where that cannot or should not be, one with any room.
+    pub fn take(&self, me: u32, file: &File) -> Option<Taken> {
+        if let Some((taken, left)) = self.take_spare() {
+            // Ahead of time: those that come meanwhile find the rest.
+            if left == LOW && self.look(me).0.is_none() {
+                self.add(file, Caller::HasOne);
+            }
+            return Some(taken);
+        }
+        let (found, look) = self.look(me);
+        if let Some(taken) = found.and_then(|(ring, owner)| take(ring, owner)) {
+            return Some(taken);
+        }
+        // A caller that is to wait rather than lose a call gets one more.
+        let may_add = !look.is_crowded || settings().record == Mode::Lossless as usize;
+        let added = may_add.then(|| self.add(file, Caller::WantsOne)).flatten();
+        added.or_else(|| look.last_choice.and_then(|(ring, owner)| take(ring, owner)))
+    }
+
+    /// Looks at the next few rings: the first that can be taken, with its owner, and what else was seen up to there.
+    fn look(&self, me: u32) -> (Option<(Ring<'static>, u32)>, Look) {
+        let tried = self.tried.load(Ordering::Acquire);
+        let looks = LOOKS.min(tried);
+        let start = self.cursor.fetch_add(looks, Ordering::Relaxed);
+        let (mut last_choice, mut crowded) = (None, 0u32);
+        let mut found = None;
+        for nth in 0..looks {
+            let Some(ring) = self.get((start.wrapping_add(nth) % tried) as usize) else { continue };
+            let owner = ring.control.owner.load(Ordering::Relaxed);
+            // The same id on a living thread is this thread: an earlier bearer of it is gone.
+            if owner != 0 && (owner == CHANGING || owner != me && is_alive(owner)) {
+                continue;
+            }
+            if owner == 0 || has_room(&ring, ring.slots.len() as u64 / 2) {
+                found = Some((ring, owner));
+                break;
+            }
+            crowded += 1;
+            if has_room(&ring, FEW) {
+                last_choice = Some((ring, owner));
+            }
+        }
+        // If the others are as these are. (One of them alone says little.)
+        let is_crowded = crowded > 1 && u64::from(crowded) * u64::from(tried) >= u64::from(CROWDED * looks);
+        (found, Look { last_choice, is_crowded })
+    }
+
+    /// Takes the next ring that was added and not used yet; how many are left behind it.
+    fn take_spare(&self) -> Option<(Taken, u32)> {
+        let next = |spare: u64| (spare as u32 > 0).then(|| spare + (1 << 32) - 1);
+        let spares = self.spares.iter();
+        let spare = { spares }.find_map(|spare| spare.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok())?;
+        Some((take(self.get((spare >> 32) as usize)?, 0)?, spare as u32 - 1))
+    }
+
+    /// Adds rings, the more the more there are: a process with many threads will have more.
+    #[inline(never)]
+    fn add(&self, file: &File, caller: Caller) -> Option<Taken> {
+        let tried = self.tried.load(Ordering::Relaxed);
+        let many = (tried / 8).clamp(1, MANY);
+        // While another thread adds some, or after they could not be had: one.
+        let place = self.spares.iter().find(|spare| spare.load(Ordering::Acquire) as u32 == 0);
+        let place = place.filter(|_| many > 1 && !self.is_adding.swap(true, Ordering::AcqRel));
+        if place.is_none() && caller == Caller::HasOne {
+            return None;
+        }
+        let count = if place.is_some() { many } else { 1 };
+        let next = |tried: u32| (tried < RINGS).then(|| tried + count.min(RINGS - tried));
+        let first = self.tried.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()?;
+        let count = count.min(RINGS - first);
+        let added = file.add_rings(settings().ring_dir.as_bytes(), first, count).ok();
+        let made = added.as_ref().map_or(0, |added| added.count);
+        if made < count {
+            // Nobody uses these numbers; the next thread tries again with the same ones, if it can.
+            let _ = self.tried.compare_exchange(first + count, first + made, Ordering::AcqRel, Ordering::Relaxed);
+        }
+        let added = added?;
+        let (at, bytes) = added.memory();
+        inherited::keep(at, bytes);
+        self.slots.store(file.slots, Ordering::Relaxed);
+        let own = (caller == Caller::WantsOne).then(|| added.get(0)).flatten();
+        if let Some((control, _)) = own {
+            control.owner.store(CHANGING, Ordering::Relaxed);
+        }
+        for (nth, place) in (0..made).zip(self.controls.iter().skip(first as usize)) {
+            let control = added.get(nth).map_or(ptr::null_mut(), |(control, _)| ptr::from_ref(control).cast_mut());
+            // Stored last: who sees it sees the rest.
+            place.store(control, Ordering::Release);
+        }
+        file.header.rings.fetch_max(first + made, Ordering::AcqRel);
+        if let Some(place) = place {
+            let used = u32::from(own.is_some());
+            place.store(u64::from(first + used) << 32 | u64::from(made - used), Ordering::Release);
+            self.is_adding.store(made < count, Ordering::Release);
+        }
+        own.map(|(control, slots)| Taken { ring: Ring { control, slots }, next: 0 })
+    }
+}
+
+/// What was seen of rings that were not the first choice.
+struct Look {
+    /// One of a gone thread with any room, and its owner.
+    last_choice: Option<(Ring<'static>, u32)>,
+    /// Whether the drain is behind.
+    is_crowded: bool,
+}
+
+/// Whether the thread that adds rings takes one of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    WantsOne,
+    HasOne,
+}
+
+/// Takes a ring from an owner that is gone, or from none, unless another thread was faster.
+fn take(ring: Ring<'static>, owner: u32) -> Option<Taken> {
+    ring.control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+    // What its thread has claimed last and never shown is as if it had not been claimed. Not more are claimed at once: a
+    // call's slots, and those of the handlers that have interrupted it.
+    let next = || ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * batch::most_slots());
+    Some(Taken { ring, next: if owner == 0 { 0 } else { next() } })
+}
+
+/// Whether there is room for this many slots in a ring whose thread is gone: none of the first few of these is used.
+fn has_room(ring: &Ring, slots: u64) -> bool {
+    let full = ring.control.drained.load(Ordering::Acquire).wrapping_add(ring.slots.len() as u64);
+    let from = full.wrapping_sub(slots);
+    settings().record == Mode::Flight as usize || (0..FEW).all(|nth| !ring.is_shown(from.wrapping_add(nth)))
+}
