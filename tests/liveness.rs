@@ -419,7 +419,7 @@ fn the_ring_of_a_process_is_finished_while_its_child_lives_on() {
 
 #[test]
 fn a_program_that_executes_itself_again_and_again_keeps_one_ring() {
-    const TIMES: u64 = 400;
+    const TIMES: u64 = 100;
     let program = host("hosts/life_exec.c");
     for way in ["inside", "collect", "run"] {
         let place = Place::new();
