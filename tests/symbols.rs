@@ -137,14 +137,17 @@ with open(sys.argv[2], 'wb') as to:
 /// The most memory that a command had, in bytes.
 #[expect(clippy::zombie_processes, reason = "wait4 waits for it, and tells what it took")]
 fn most_memory(command: &mut Command) -> u64 {
-    let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-    // SAFETY: zero is a valid answer, which is filled in; the child is ours, and waited for here alone.
-    unsafe {
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    // SAFETY: zero is a valid answer, which is filled in; the child is ours.
+    let (status, usage) = unsafe {
         let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
         assert_eq!(libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage), child.id() as libc::pid_t);
-        assert_eq!(status, 0);
-        usage.ru_maxrss as u64 * 1024
-    }
+        (status, usage)
+    };
+    // It is gone already.
+    let _ = child.wait();
+    assert_eq!(status, 0);
+    usage.ru_maxrss as u64 * 1024
 }
 
 #[test]
