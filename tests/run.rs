@@ -461,11 +461,7 @@ fn when_the_program_stops_so_do_we_and_both_go_on_when_either_is_continued() {
         // SAFETY: our own child, its child, or their group.
         assert_eq!(unsafe { libc::kill(stopped, signal) }, 0);
         let status = ordered.changed();
-        assert!(libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == signal, "{status:x}");
-        let state = |pid: libc::pid_t| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-            stat.rsplit(") ").next().unwrap().chars().next().unwrap()
-        };
+        assert!(libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGSTOP, "{status:x}");
         // Sent to all, it may have stopped us first.
         until("the program has stopped", || state(ordered.program) == 'T');
         // SAFETY: as above.
@@ -477,6 +473,37 @@ fn when_the_program_stops_so_do_we_and_both_go_on_when_either_is_continued() {
     assert_eq!(ordered.line(), "got 10");
     let (status, errors, _) = ordered.end();
     assert!(status.success() && errors.starts_with("aclshim: 2 calls"), "{errors}");
+}
+
+/// The state of a process, as the kernel shows it: T if it is stopped.
+fn state(pid: libc::pid_t) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+}
+
+#[test]
+fn a_stop_right_behind_a_continue_is_passed_on() {
+    let mut ordered = Ordered::start(&["plain"]);
+    let (us, program) = (ordered.pid(), ordered.program);
+    let send = |to: libc::pid_t, signal| {
+        // SAFETY: our own child, or its group.
+        assert_eq!(unsafe { libc::kill(to, signal) }, 0);
+    };
+    let both_stopped = || state(us) == 'T' && state(program) == 'T';
+    for round in 0..40 {
+        let again = if round % 2 == 0 { us } else { -us };
+        send(us, libc::SIGTSTP);
+        until("both have stopped", both_stopped);
+        // Neither is stopped when the first call returns: what is stopped afterwards was stopped by the second.
+        send(-us, libc::SIGCONT);
+        send(again, libc::SIGTSTP);
+        until(&format!("both have stopped again in round {round}"), both_stopped);
+        send(us, libc::SIGCONT);
+        until("both run", || state(us) != 'T' && state(program) != 'T');
+    }
+    ordered.child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(ordered.line(), "got 10");
+    assert!(ordered.end().0.success());
 }
 
 #[test]

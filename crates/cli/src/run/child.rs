@@ -196,25 +196,36 @@ impl Child {
         }
     }
 
-    /// Stops as the program has stopped, so that whoever waits for us sees it.
+    /// Stops when the program has stopped, so that a shell that waits for us sees it.
+    ///
+    /// By SIGSTOP, whatever stopped the program: a signal such as SIGTSTP stops only who does not block it, and between
+    /// our continuation and blocking it again the next one would stop us without being passed on.
     fn stop(&mut self, signal: c_int) {
-        // To stop takes a waiting SIGCONT away: it may be what the program is to go on with.
-        if let Some(info) = take_pending(libc::SIGCONT)
-            && self.pass_on(libc::SIGCONT, &info)
-        {
-            return;
+        match take_pending(libc::SIGCONT) {
+            // To stop discards a pending SIGCONT: it may be the one that is to continue the program.
+            Some(info) => {
+                if self.pass_on(libc::SIGCONT, &info) {
+                    return;
+                }
+            }
+            // A later stop signal has discarded ours. The sentry's must not be there when the next one comes.
+            None => _ = self.sentry.got(libc::SIGCONT),
         }
+        // Sent to the whole group, the signal that stopped the program is pending here and at the sentry.
+        self.discard_of_group(signal);
         self.sentry.wake_us_after(self.pid);
-        set_default(signal);
-        // SAFETY: our own process, which stops here.
-        unsafe {
-            libc::kill(libc::getpid(), signal);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &only(signal), std::ptr::null_mut());
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all(), std::ptr::null_mut());
-        }
+        // SAFETY: this thread, so that the process has stopped before the next statement; see `libc::raise`.
+        unsafe { libc::raise(libc::SIGSTOP) };
         self.sentry.forget();
-        // Ours is taken, also if the whole group was sent it: it must not be there when the next one comes.
-        self.sentry.got(signal);
+        // To be continued discards the stop signals that are pending here, but not the sentry's.
+        self.discard_of_group(signal);
+    }
+
+    /// Discards a signal that the whole group was sent: the program has it already.
+    fn discard_of_group(&mut self, signal: c_int) {
+        if self.sentry.got(signal) {
+            take_pending(signal);
+        }
     }
 
     /// Whether it had to be.
@@ -229,15 +240,34 @@ impl Child {
             return false;
         }
         // What the program sends to its parent is meant for whoever started us.
+        // SAFETY: only asks.
+        let to = if sender == self.pid { unsafe { libc::getppid() } } else { self.pid };
         // SAFETY: the child has not been waited for: its number is its own. The value is passed on as it came.
         unsafe {
-            let to = if sender == self.pid { libc::getppid() } else { self.pid };
             match info.si_code {
                 libc::SI_QUEUE => libc::sigqueue(to, signal, info.si_value()),
                 _ => libc::kill(to, signal),
             };
         }
+        if signal == libc::SIGCONT && to == self.pid {
+            self.repeat_stops();
+        }
         true
+    }
+
+    /// Sends the program the stop signals that are pending here, also those that the whole group was sent.
+    ///
+    /// They came after the SIGCONT that was passed on just now, since a SIGCONT discards earlier ones, but may have reached
+    /// the program before it, which then discarded them there.
+    fn repeat_stops(&mut self) {
+        for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
+            // Only what is pending here: the sentry's may be older than the SIGCONT.
+            self.sentry.got(signal);
+            if take_pending(signal).is_some() {
+                // SAFETY: as in `pass_on`.
+                unsafe { libc::kill(self.pid, signal) };
+            }
+        }
     }
 }
 

@@ -55,7 +55,7 @@ impl Sentry {
         self.ask(ASK, signal)
     }
 
-    /// Has us continued when the program is no longer stopped: somebody may continue only that.
+    /// Has us continued when the program is no longer stopped and we are: only the program may have been continued.
     pub fn wake_us_after(&mut self, program: libc::pid_t) {
         self.ask(WATCH, program);
     }
@@ -116,6 +116,7 @@ fn stand(mut line: UnixStream, us: libc::pid_t) {
     close_others(std::os::fd::AsRawFd::as_raw_fd(&line));
     let mut order = [0; 5];
     let mut watched = None;
+    let mut was_left = false;
     loop {
         let _ = line.set_read_timeout(watched.map(|_| Duration::from_millis(20)));
         match line.read_exact(&mut order) {
@@ -125,17 +126,22 @@ fn stand(mut line: UnixStream, us: libc::pid_t) {
                 let answer = kind == ASK && take_pending(of);
                 if kind != ASK {
                     watched = (kind == WATCH).then_some(of);
+                    was_left = false;
                 }
                 if line.write_all(&[u8::from(answer)]).is_err() {
                     return;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if watched.is_some_and(|program| !is_stopped(program)) {
+                let is_left = watched.is_some_and(|program| !is_stopped(program)) && is_stopped(us);
+                // Seen twice: a signal that continues the group reaches one process after the other. One SIGCONT too many
+                // would discard a stop signal that has come since.
+                if is_left && was_left {
                     watched = None;
                     // SAFETY: our parent, as long as it is that.
                     unsafe { (libc::getppid() == us).then(|| libc::kill(us, libc::SIGCONT)) };
                 }
+                was_left = is_left;
             }
             Err(_) => return,
         }
