@@ -191,6 +191,13 @@ pub fn is_fork_child() -> bool {
     !matches!(PID.load(Ordering::Relaxed), pid if pid == 0 || pid == here)
 }
 
+/// Whether the program must not start a thread now: it is a fork child, and ThreadSanitizer ends one that does where its
+/// parent had threads, as ours has with its drain. Asked of the objects: the loader's lock may be held by a thread that is
+/// not in the child.
+pub fn refuses_threads() -> bool {
+    is_fork_child() && objects::resident(|_| true).any(|object| object.defined(c"__tsan_init").is_some())
+}
+
 /// Whether our export is the first definition of a function of the table in this process.
 pub fn is_first(function: usize) -> bool {
     FIRST.load(Ordering::Relaxed) >> function & 1 == 1

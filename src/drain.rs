@@ -13,7 +13,7 @@ use crate::heap::Heap;
 use crate::log::{self, Event};
 use crate::process::{self, Process};
 use crate::settings::{DRAIN_OUTSIDE, settings};
-use crate::{edge, harness, thread};
+use crate::{boot, edge, harness, thread};
 use aclshim_collect::inside;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::reader::Ring;
@@ -55,6 +55,9 @@ pub fn ensure(process: &'static Process) {
     }
     if desk.state.compare_exchange(NEW, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return;
+    }
+    if boot::refuses_threads() {
+        return not_draining(process, format_args!("ThreadSanitizer lets a fork child start no thread"));
     }
     match start() {
         0 => {}

@@ -1,4 +1,5 @@
-//! Programs built with AddressSanitizer: it looks symbols up before libc works.
+//! Programs built with sanitizers: AddressSanitizer looks symbols up before libc works, ThreadSanitizer ends a fork child
+//! that starts a thread.
 
 mod support;
 
@@ -23,4 +24,25 @@ fn a_sanitized_program_runs_as_without_the_shim_and_is_counted() {
         assert_eq!(seen.seen(), alone.seen(), "preloaded: {preloads:?}");
         assert_eq!(seen.stat().total("calls"), 2);
     }
+}
+
+#[test]
+fn a_fork_child_of_a_threaded_program_under_thread_sanitizer_lives_and_its_calls_are_known() {
+    let name = "a_fork_child_of_a_threaded_program_under_thread_sanitizer_lives_and_its_calls_are_known";
+    let runtime = Command::new("cc").arg("-print-file-name=libtsan.so").output().expect("cc").stdout;
+    if !has_that(String::from_utf8_lossy(&runtime).contains('/'), "libtsan", name) {
+        return;
+    }
+    let program = Build::new("hosts/sanitizer_fork.c").link("ascendcl").arg("-fsanitize=thread").program();
+    let run = || Run::new(&program).sim();
+    let alone = run().run();
+    if !has_that(alone.status.success(), "a system on which ThreadSanitizer runs", name) {
+        return;
+    }
+    let seen = run().shim().run();
+    assert_eq!(seen.seen(), alone.seen());
+    let stat = seen.stat();
+    assert_eq!(["processes", "calls", "not_recorded"].map(|key| stat.total(key)), [2, 8, 0]);
+    // The child's stay in its ring, and that is said.
+    assert_eq!(seen.events("not-draining").len(), 1);
 }
