@@ -1,7 +1,8 @@
 //! The few lines that the shim itself has to say, as JSON, one object a line.
 //!
-//! Written on cold paths only, into a file of our own under `ACLSHIM_DIR`; never to the host's
-//! output. What cannot be written is dropped: the host matters more.
+//! Written on cold paths only, into a file of our own under `ACLSHIM_DIR`; not to the host's
+//! output. What cannot be written is dropped: the host matters more. Only that calls are lost, where neither a ring
+//! nor the log can say so, is said on its standard error.
 
 use crate::boot::wait_until;
 use crate::edge;
@@ -106,8 +107,14 @@ fn with_desk(work: impl FnOnce(&mut Papers, u32)) {
 
 /// Writes one line. The caller's errno is changed.
 pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
+    is_written(event, subject, message);
+}
+
+/// Writes one line; whether that was possible.
+fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool {
+    let mut is_written = false;
     if !settings().files {
-        return;
+        return is_written;
     }
     with_desk(|papers, pid| {
         // SAFETY: all zero is a valid value, which the system fills.
@@ -132,9 +139,22 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
         if !path.is_full() {
             // SAFETY: a C string of ours.
             unsafe { libc::mkdir(settings().dir.as_c_str().as_ptr(), 0o700) };
-            append(path.as_c_str(), line.as_bytes());
+            is_written = append(path.as_c_str(), line.as_bytes());
         }
     });
+    is_written
+}
+
+/// Writes one line, to the program's standard error where the log cannot be written: what it says stands nowhere else.
+/// Only within [`crate::edge::undisturbed`].
+pub fn line_at_any_cost(event: Event, subject: &str, message: fmt::Arguments<'_>) {
+    if !is_written(event, subject, message) {
+        with_desk(|papers, _| {
+            papers.line.clear();
+            let _ = writeln!(papers.line, "aclshim: {message}");
+            to_stderr(papers.line.as_bytes());
+        });
+    }
 }
 
 /// The last words of a program that a rule ends: to its standard error, because it was asked for, and to the log.

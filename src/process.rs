@@ -6,7 +6,7 @@
 //! Where the rings were there is memory all the same ([`inherited`]): a child whose parent was inside a call when it
 //! forked, perhaps in a signal handler, goes on where its parent was.
 
-use crate::boot::wait_until;
+use crate::boot::{self, wait_until};
 use crate::log::{self, Event};
 use crate::rings::{Rings, Taken};
 use crate::settings::settings;
@@ -61,8 +61,6 @@ const _: () = assert!(size_of::<Process>() <= SIZE);
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 /// Whether a handler makes a fork child forget what the kernel does not wipe.
 static IS_FORGOTTEN: AtomicBool = AtomicBool::new(false);
-/// Calls that came before there was anything to count them.
-static EARLY: AtomicU64 = AtomicU64::new(0);
 
 /// What there is, if a thread has copied in this process.
 pub fn process() -> Option<&'static Process> {
@@ -73,7 +71,7 @@ pub fn process() -> Option<&'static Process> {
 
 /// Counts a call that found nothing to be counted in.
 pub fn miss_early() {
-    EARLY.fetch_add(1, Ordering::Relaxed);
+    generation::early().fetch_add(1, Ordering::Relaxed);
 }
 
 /// The wiped pages, made with the first copy.
@@ -168,7 +166,7 @@ impl Process {
         // Either sees what the other has stored.
         fence(Ordering::SeqCst);
         if let Some(header) = self.header() {
-            let missed = EARLY.swap(0, Ordering::Relaxed) + self.missed.swap(0, Ordering::Relaxed);
+            let missed = generation::early().swap(0, Ordering::Relaxed) + self.missed.swap(0, Ordering::Relaxed);
             header.not_recorded.fetch_add(missed, Ordering::Relaxed);
         }
     }
@@ -212,7 +210,9 @@ impl Process {
             Err(failure) => {
                 self.state.store(OFF, Ordering::Release);
                 let shown = core::str::from_utf8(ring_dir).unwrap_or("(not UTF-8)");
-                log::line(
+                // A fork child's parent has said so.
+                let say = if boot::is_fork_child() { log::line } else { log::line_at_any_cost };
+                say(
                     Event::NotRecording,
                     shown,
                     format_args!("calls are forwarded but not recorded: no file could be made in {shown}: {failure}"),
@@ -281,16 +281,19 @@ pub fn is_alive(thread: u32) -> bool {
 /// Says at the end what was lost where there is no file to say it in.
 pub fn say_missed() {
     let missed = match process() {
-        Some(process) if process.is_off() => process.missed.load(Ordering::Relaxed),
+        Some(process) if process.is_off() => {
+            process.missed.load(Ordering::Relaxed) + generation::early().load(Ordering::Relaxed)
+        }
         Some(_) => 0,
         // There was no memory for anything.
-        None => EARLY.load(Ordering::Relaxed),
+        None => generation::early().load(Ordering::Relaxed),
     };
     if missed > 0 {
         let mut subject = Text::<24>::new();
         let _ = core::fmt::Write::write_fmt(&mut subject, format_args!("{missed}"));
         let shown = core::str::from_utf8(subject.as_bytes()).unwrap_or_default();
-        log::line(Event::NotRecorded, shown, format_args!("{missed} calls were forwarded and not recorded"));
+        let said = format_args!("{missed} calls were forwarded and not recorded");
+        edge::undisturbed(|| log::line_at_any_cost(Event::NotRecorded, shown, said));
     }
 }
 

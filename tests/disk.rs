@@ -12,7 +12,7 @@ use places::{AS_ANOTHER, FullDisk, as_another, has_another, has_disks, on_a_disk
 use recording::ordered::{Ordered, steps};
 use recording::stuck::Stuck;
 use recording::truth::{made, tally};
-use recording::{hammer, patterned, traces, unharmed};
+use recording::{hammer, patterned, traces, unharmed, unharmed_and_said};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -243,7 +243,9 @@ fn under_a_limit_of_file_size_the_host_gets_no_signal_and_what_was_recorded_is_i
     let program = patterned("hosts/record_limits.c");
     for (size, has_ring) in [("0", false), ("4096", false), ("100000", true), ("200000", true), ("1000000", true)] {
         // Without a loss, so that there is more to write than one file may hold.
-        let output = unharmed(&program, |run| run.arg("fsize").arg(size).arg("5000").env("ACLSHIM_RECORD", "lossless"));
+        let prepare = |run: Run| run.arg("fsize").arg(size).arg("5000").env("ACLSHIM_RECORD", "lossless");
+        let is_said = size == "0";
+        let output = if is_said { unharmed_and_said(&program, prepare) } else { unharmed(&program, prepare) };
         assert_eq!(reader::files(&output.scratch).unwrap().len(), usize::from(has_ring), "{size}");
         match size {
             // Not even a line of the log may be written.
@@ -269,13 +271,14 @@ fn under_a_limit_of_file_size_the_host_gets_no_signal_and_what_was_recorded_is_i
 fn under_a_limit_of_descriptors_the_host_runs_and_what_was_recorded_is_in_balance() {
     let program = patterned("hosts/record_limits.c");
     for (most, has_ring) in [("0", false), ("3", false), ("4", true), ("5", true), ("6", true), ("7", true)] {
-        let output = unharmed(&program, |run| run.arg("nofile").arg(most).arg("5000"));
+        let prepare = |run: Run| run.arg("nofile").arg(most).arg("5000");
+        let output = if has_ring { unharmed(&program, prepare) } else { unharmed_and_said(&program, prepare) };
         assert_eq!(reader::files(&output.scratch).unwrap().len(), usize::from(has_ring), "{most}");
         if has_ring {
             let [calls, ..] = tally(&output, &output.stat());
             assert!(calls > 0, "{most}");
         } else {
-            // Without a descriptor nothing can be said anywhere but on the host's own.
+            // Without a descriptor all that can be said is on the host's own.
             assert_eq!(output.log().len(), 0, "{most}");
         }
     }
@@ -308,8 +311,8 @@ enum Left {
     RingAlone,
     /// A log that says what was lost.
     Log,
-    /// Nothing: there is no way to say it.
-    Nothing,
+    /// Nothing but two lines on standard error.
+    Stderr,
 }
 
 #[test]
@@ -317,7 +320,7 @@ fn whatever_system_call_is_refused_the_host_runs_and_what_was_lost_is_counted_an
     let program = patterned("hosts/record_refused.c");
     let calls = [
         ("none", Left::Trace),
-        ("openat", Left::Nothing),
+        ("openat", Left::Stderr),
         ("clone", Left::Ring),
         ("close_range", Left::Trace),
         // Without descriptors of its own the drain would meet the host's.
@@ -337,9 +340,11 @@ fn whatever_system_call_is_refused_the_host_runs_and_what_was_lost_is_counted_an
     ];
     for (call, left) in calls {
         for error in [libc::EPERM, libc::ENOSYS] {
-            let output = unharmed(&program, |run| run.arg(call).arg("3000").arg(error.to_string()));
+            let prepare = |run: Run| run.arg(call).arg("3000").arg(error.to_string());
+            let is_said = left == Left::Stderr;
+            let output = if is_said { unharmed_and_said(&program, prepare) } else { unharmed(&program, prepare) };
             assert_eq!(output.stdout, if call == "write" { "" } else { "called\n" }, "{call}");
-            let has_ring = !matches!(left, Left::Log | Left::Nothing);
+            let has_ring = !matches!(left, Left::Log | Left::Stderr);
             assert_eq!(reader::files(&output.scratch).unwrap().len(), usize::from(has_ring), "{call}");
             if has_ring {
                 // More than a ring holds: where nobody drains it, that is counted.
@@ -357,7 +362,7 @@ fn whatever_system_call_is_refused_the_host_runs_and_what_was_lost_is_counted_an
                     let [lost] = &output.events("not-recorded")[..] else { panic!("{call}: {:?}", output.log()) };
                     assert_eq!(lost["subject"], made(&output).to_string(), "{call}");
                 }
-                Left::RingAlone | Left::Nothing => assert_eq!(output.log().len(), 0, "{call}"),
+                Left::RingAlone | Left::Stderr => assert_eq!(output.log().len(), 0, "{call}"),
             }
         }
     }

@@ -352,6 +352,36 @@ fn a_process_whose_main_returns_amid_calls_of_four_threads_has_counted_each_of_t
     }
 }
 
+#[test]
+fn calls_that_neither_a_ring_nor_the_log_can_tell_of_are_counted_on_standard_error() {
+    let name = "calls_that_neither_a_ring_nor_the_log_can_tell_of_are_counted_on_standard_error";
+    // SAFETY: asks for a number.
+    if !has_that(unsafe { libc::geteuid() } == 0, "root, who may chroot", name) {
+        return;
+    }
+    let jail = support::scratch("jail");
+    let run =
+        Run::new(host("hosts/guest_jail.c")).sim().shim().arg(&jail).arg("280").env("ACLSHIM_RING_DIR", "/dev/shm");
+    let output = run.run().ok();
+    assert_eq!(output.stdout, "called\n");
+    let [first, last] = &output.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{output:?}") };
+    assert!(
+        first.starts_with("aclshim: calls are forwarded but not recorded: no file could be made in /dev/shm: "),
+        "{first}"
+    );
+    assert_eq!(*last, "aclshim: 280 calls were forwarded and not recorded");
+    assert_eq!(fs::read_dir(jail).unwrap().count(), 0, "nothing is left there");
+}
+
+#[test]
+fn a_fork_child_does_not_count_what_its_parent_missed() {
+    let output = Run::new(host("hosts/guest_early_fork.c")).sim().shim().env("ACLSHIM_DRAIN", "off").run().ok();
+    assert_eq!(output.stdout, "1\n1\n");
+    let stat = output.stat();
+    assert_eq!(own(&output), 6);
+    assert_eq!(["processes", "calls", "not_recorded"].map(|key| stat.total(key)), [2, 3, 3]);
+}
+
 // ---- Signals, early and late calls, threads ----
 
 #[test]

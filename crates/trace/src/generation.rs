@@ -10,13 +10,15 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
 struct Page {
-    /// First: its address is that of the page.
+    /// First: the compare of a call looks where the page begins.
     number: AtomicU64,
+    /// See [`early`].
+    early: AtomicU64,
     /// The process whose memory this is, as far as it is known.
     pid: AtomicU32,
 }
 
-static CURRENT: Page = Page { number: AtomicU64::new(0), pid: AtomicU32::new(0) };
+static CURRENT: Page = Page { number: AtomicU64::new(0), early: AtomicU64::new(0), pid: AtomicU32::new(0) };
 /// The largest number that was given out in this line; not wiped.
 #[cfg(not(loom))]
 static LAST: AtomicU64 = AtomicU64::new(0);
@@ -55,13 +57,19 @@ pub fn begin() -> bool {
     is_wiped
 }
 
+/// Has the kernel wipe the page in fork children; whether it does.
+#[cfg(not(loom))]
+fn is_wiped() -> bool {
+    let page = (&raw const CURRENT).cast_mut().cast();
+    // SAFETY: whole pages of our own, which nothing lies on but what a fork child is to find wiped.
+    unsafe { libc::madvise(page, size_of::<Page>(), libc::MADV_WIPEONFORK) == 0 }
+}
+
 /// Notes that this memory is the calling process's, unless it is known to be another's. `false` if the kernel will not wipe
 /// the page: then nothing is noted.
 #[cfg(not(loom))]
 pub fn take_memory() -> bool {
-    let page = (&raw const CURRENT).cast_mut().cast();
-    // SAFETY: whole pages of our own, which nothing else lies on.
-    let is_wiped = unsafe { libc::madvise(page, size_of::<Page>(), libc::MADV_WIPEONFORK) } == 0;
+    let is_wiped = is_wiped();
     if is_wiped {
         let _ = CURRENT.pid.compare_exchange(0, own_pid(), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -80,8 +88,19 @@ fn own_pid() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
+/// How many calls of this process came before there was anything else to count them in. A fork child begins at 0: what its
+/// parent missed is its parent's to tell.
+#[cfg(not(loom))]
+pub fn early() -> &'static AtomicU64 {
+    if CURRENT.early.load(Ordering::Relaxed) == 0 {
+        is_wiped();
+    }
+    &CURRENT.early
+}
+
 /// In a fork child, where the kernel has not done it.
 pub fn forget() {
     CURRENT.number.store(0, Ordering::Relaxed);
+    CURRENT.early.store(0, Ordering::Relaxed);
     CURRENT.pid.store(0, Ordering::Relaxed);
 }

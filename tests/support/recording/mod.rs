@@ -63,6 +63,21 @@ pub fn unharmed(program: impl AsRef<OsStr>, prepare: impl Fn(Run) -> Run) -> Out
     with.ok()
 }
 
+/// The same of a host of which neither a ring nor a log can tell: its standard error says how many calls were lost, and
+/// nothing else.
+#[track_caller]
+pub fn unharmed_and_said(program: impl AsRef<OsStr>, prepare: impl Fn(Run) -> Run) -> Output {
+    let without = prepare(Run::new(&program).library_path(vendor())).run();
+    let mut with = prepare(watched(&program)).run();
+    let lines: Vec<_> = with.stderr.lines().map(String::from).collect();
+    let [first, last] = &lines[..] else { panic!("two lines: {with:?}") };
+    assert!(first.starts_with("aclshim: calls are forwarded but not recorded: no file could be made in "), "{first}");
+    assert_eq!(*last, format!("aclshim: {} calls were forwarded and not recorded", truth::made(&with)));
+    with.stderr.clear();
+    assert_eq!(with.seen(), without.seen(), "with the shim, and without it");
+    with.ok()
+}
+
 /// The traces in a directory, by name.
 pub fn traces(dir: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(dir).into_iter().flatten().map(|file| file.unwrap().path());
