@@ -479,6 +479,14 @@ fn five_thousand_threads_alive_at_once_have_a_ring_each() {
 }
 
 #[test]
+fn a_thread_gets_a_ring_of_its_own_rather_than_one_that_is_nearly_full() {
+    // A ring has 128 slots: what the first leaves would not do for the second.
+    let prepare = |run: Run| run.arg("short").arg("4").arg("100").env("ACLSHIM_RING_SIZE", "8K");
+    let output = same_and_well(&host("hosts/guest_threads.c"), |run| prepare(run).env("ACLSHIM_DRAIN", "off"));
+    counted_exactly(&output);
+}
+
+#[test]
 fn ten_thousand_short_threads_are_counted_in_one_file_of_four_mib_at_most() {
     let program = host("hosts/guest_threads.c");
     let size = |output: &Output| {

@@ -1,13 +1,14 @@
-/* guest_threads short N: N threads after each other, 3 calls each. guest_threads alive N: N threads at once, 100 calls
+/* guest_threads short N [CALLS]: N threads after each other, 3 calls each, or CALLS. guest_threads alive N: N threads at once, 100 calls
  * each, and none ends before all have called. */
 #include "guest_host.h"
 #include <pthread.h>
 
 static pthread_barrier_t all;
+static int each = 3;
 
 static void *brief(void *unused)
 {
-    copies(3);
+    copies(each);
     return unused;
 }
 
@@ -27,6 +28,8 @@ int main(int argc, char **argv)
         return 2;
     int alive = !strcmp(argv[1], "alive");
     int n = atoi(argv[2]);
+    if (argc > 3)
+        each = atoi(argv[3]);
     pthread_t *threads = calloc((size_t)n, sizeof *threads);
     pthread_attr_t small;
     pthread_attr_init(&small);
@@ -41,7 +44,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; alive && i < n; i++)
         pthread_join(threads[i], NULL);
-    own((uint64_t)n * (alive ? 100 : 3) + 1);
+    own((uint64_t)n * (uint64_t)(alive ? 100 : each) + 1);
     printf("%d threads\n", n);
     return 0;
 }
