@@ -37,3 +37,22 @@ fn the_pages_are_the_ones_that_the_tables_make() {
     is_fresh("docs/trace-format.md", &aclshim_trace::documents::trace_format_page());
     is_fresh("docs/log-schema.md", &aclshim_collect::schema::log_schema_page());
 }
+
+/// The page names tests as `file::test`, or whole files.
+#[test]
+fn the_tests_that_the_threat_model_names_exist() {
+    let page = fs::read_to_string(support::root().join("docs/security.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| part"));
+    let cells: Vec<_> = rows.filter_map(|row| row.rsplit(" | ").next()?.strip_suffix(" |")).collect();
+    let names =
+        cells.iter().flat_map(|cell| cell.split(", ")).filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
+    let mut count = 0;
+    for name in names.filter(|name| !name.contains(' ')) {
+        let (file, test) = name.split_once("::").unwrap_or((name, ""));
+        let source = fs::read_to_string(support::root().join(format!("tests/{file}.rs")));
+        let source = source.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(test.is_empty() || source.contains(&format!("#[test]\nfn {test}() {{")), "{name} is not there");
+        count += 1;
+    }
+    assert!(count > 20, "{count} tests are named");
+}
