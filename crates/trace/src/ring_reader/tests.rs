@@ -96,6 +96,11 @@ fn records_that_are_copied_beside_their_writer_are_whole_and_none_is_missing() {
     }
 }
 
+/// One range.
+fn only(range: Range<usize>) -> Vec<Range<usize>> {
+    Vec::from_iter([range])
+}
+
 #[test]
 fn a_slot_that_changes_between_two_copies_is_read_until_it_is_whole() {
     let slot = |head: u64, number: u64| -> [u64; 8] {
@@ -122,8 +127,8 @@ fn a_slot_that_changes_between_two_copies_is_read_until_it_is_whole() {
     };
     let slots = Mapping::anonymous(64 * SLOT).unwrap();
     let control = Control::default();
-    let mut copy = RingSnapshot { drained: 0, end: 0, control, slots, count: 64, written: vec![0..2] };
-    copy_twice(&mut read, || vec![1..2], 4096, &mut copy).unwrap();
+    let mut copy = RingSnapshot { drained: 0, end: 0, control, slots, count: 64, written: only(0..2) };
+    copy_twice(&mut read, || only(1..2), 4096, &mut copy).unwrap();
     assert_eq!(copy.end, 2, "as far as the first copy reached");
     let words: Vec<_> = copy.written().map(|(at, slot)| (at, slot.read().unwrap())).collect();
     assert_eq!(words, [(0, done(0)), (1, done(129))]);
