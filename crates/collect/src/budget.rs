@@ -84,18 +84,13 @@ pub(crate) fn make_room(directory: &Directory, sizes: Sizes, first: u64, report:
         usage.add(first);
         return Ok(Room { limit, share });
     }
-    let Looked { sum, limit } = look_through(directory, sizes, report)?;
+    let Looked { sum, files, limit } = look_through(directory, sizes, report)?;
     if let Some(usage) = usage {
         let is_over = sum.saturating_add(longest) > sizes.budget;
-        let barren = if is_over { sum.saturating_add(barren_step(sizes)) } else { 0 };
+        let barren = if is_over { sum.saturating_add(first).saturating_add(margin(files, sizes)) } else { 0 };
         usage.write(Record { total: sum.saturating_add(first), barren });
     }
     Ok(Room { limit, share })
-}
-
-/// How far the total must rise after a look that found nothing to remove, until another one is worth its cost.
-fn barren_step(sizes: Sizes) -> u64 {
-    (sizes.budget / 64).max(SMALLEST)
 }
 
 /// The limit of a new file, if it can be known without a look at the directory.
@@ -105,7 +100,7 @@ fn limit_by_total(record: Record, sizes: Sizes, report: &mut Report) -> Option<u
         return Some(longest);
     }
     // A record that says more than any look writes is not believed.
-    let is_barren = record.total < record.barren && record.barren - record.total <= barren_step(sizes);
+    let is_barren = record.total < record.barren && record.barren - record.total <= sizes.budget / 16;
     is_barren.then(|| {
         report.over_budget = record.total.saturating_sub(sizes.budget);
         short(longest)
@@ -121,12 +116,15 @@ fn short(longest: u64) -> u64 {
 struct Looked {
     /// The bytes of all files, at least.
     sum: u64,
+    /// How many there are.
+    files: u64,
     /// The limit of a new one.
     limit: u64,
 }
 
 /// Room that is made beyond what one segment needs: where there are many files, each look costs much, and should be
-/// followed by many new files before the next one. Few files are removed as late as possible.
+/// followed by many new files before the next one, also if it found nothing to remove. Few files are removed as late as
+/// possible.
 fn margin(files: u64, sizes: Sizes) -> u64 {
     const FEW: u64 = 64;
     (files.saturating_sub(FEW) << 10).min(sizes.budget / 16)
@@ -140,7 +138,7 @@ fn look_through(directory: &Directory, sizes: Sizes, report: &mut Report) -> Res
     let (files, sum) = sum_of_names(directory)?;
     let wanted = longest.saturating_add(margin(files, sizes));
     if sum.saturating_add(wanted) <= sizes.budget {
-        return Ok(Looked { sum, limit: longest });
+        return Ok(Looked { sum, files, limit: longest });
     }
     loop {
         let (mut sum, files, oldest) = look(directory)?;
@@ -156,13 +154,13 @@ fn look_through(directory: &Directory, sizes: Sizes, report: &mut Report) -> Res
             }
         }
         if sum.saturating_add(wanted) <= sizes.budget {
-            return Ok(Looked { sum, limit: longest });
+            return Ok(Looked { sum, files, limit: longest });
         }
         if report.removed_files == before {
             // The margin is a wish. Without it there may be room.
             let limit = if sum.saturating_add(longest) <= sizes.budget { longest } else { short(longest) };
             report.over_budget = sum.saturating_sub(sizes.budget);
-            return Ok(Looked { sum, limit });
+            return Ok(Looked { sum, files, limit });
         }
     }
 }

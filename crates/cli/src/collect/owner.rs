@@ -134,6 +134,10 @@ fn running() -> BTreeMap<u32, u32> {
         let is_process = process.file_name().to_string_lossy().parse::<u32>().is_ok();
         let user = process.metadata().ok().filter(|_| is_process).map(|about| about.uid());
         let Some(user) = user.filter(|user| !running.contains_key(user)) else { continue };
+        // Our own workers run as whatever user has a ring: they prove nothing.
+        if parent(&process.path()) == Some(std::process::id()) {
+            continue;
+        }
         let map = |path: &Path| fs::read_to_string(path.join("uid_map")).ok();
         let is_of_ours = map(&process.path()).is_some_and(|of| Some(of) == map("/proc/self".as_ref()));
         let owner = if is_of_ours { Some(user) } else { namespace_owner(&process.path().join("ns/user")) };
@@ -142,6 +146,12 @@ fn running() -> BTreeMap<u32, u32> {
         }
     }
     running
+}
+
+/// The parent of a process: the second field behind its name, which may hold anything.
+fn parent(process: &Path) -> Option<u32> {
+    let text = fs::read_to_string(process.join("stat")).ok()?;
+    text.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
 /// The owner of a user namespace. Of one inside others, that of the outermost below our own: the inner ones are owned by
@@ -194,5 +204,6 @@ mod tests {
         // SAFETY: asks for a number.
         let me = unsafe { libc::geteuid() };
         assert_eq!(running().get(&me), Some(&me));
+        assert_eq!(parent("/proc/self".as_ref()), Some(std::os::unix::process::parent_id()));
     }
 }

@@ -99,16 +99,19 @@ fn at_the_budget_a_look_is_followed_by_many_new_files_before_the_next() {
 fn where_nothing_can_be_removed_that_is_not_tried_for_each_new_file() {
     let scratch = Scratch::new("usage-barren");
     put(&scratch, "a.acltrace", 4 << 20);
-    let held = File::open(scratch.path().join("a.acltrace")).unwrap();
-    assert!(crate::directory::hold(&held));
+    (0..163).for_each(|number| put(&scratch, &format!("{number}.acltrace"), 8));
+    let files = scratch.names();
+    let held: Vec<File> = files.iter().map(|name| File::open(scratch.path().join(name)).unwrap()).collect();
+    assert!(held.iter().all(crate::directory::hold));
     let (first, report) = room(&scratch);
-    assert_eq!((first.limit, report.over_budget), (64 << 10, 0));
+    assert_eq!((first.limit, report.over_budget), (64 << 10, 163 * 8));
     drop(held);
     let (second, report) = room(&scratch);
-    assert_eq!((second.limit, report.over_budget, report.removed_files), (64 << 10, 1000, 0));
-    Usage::open(&directory(&scratch)).unwrap().add(64 << 10);
-    assert_eq!(room(&scratch).1.removed_files, 1);
-    assert_eq!(record(&scratch).unwrap(), Record { total: 1000, barren: 0 });
+    assert_eq!((second.limit, report.over_budget, report.removed_files), (64 << 10, 163 * 8 + 1000, 0));
+    // 1 KiB for each file beyond 64.
+    Usage::open(&directory(&scratch)).unwrap().add(100 << 10);
+    assert!(room(&scratch).1.removed_files > 0);
+    assert_eq!(record(&scratch).unwrap().barren, 0);
 }
 
 #[test]
