@@ -135,7 +135,6 @@ with open(sys.argv[2], 'wb') as to:
     to.write(packer.flush())";
 
 /// The most memory that a command had, in bytes.
-#[expect(clippy::zombie_processes, reason = "wait4 waits for it, and tells what it took")]
 fn most_memory(command: &mut Command) -> u64 {
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     // SAFETY: zero is a valid answer, which is filled in; the child is ours.
