@@ -85,7 +85,7 @@ fn fleet() -> &'static Fleet {
         let one = run(&calls(), "5");
         let [trace] = &traces(&one.scratch.join("out"))[..] else { panic!("one trace") };
         for (at, (host, boot, days)) in
-            [("007", "one", 0), ("007", "two", 1), (ODD, "three", 1), (ODD, "four", 40)].into_iter().enumerate()
+            [("007", "one", 1), ("007", "two", 2), (ODD, "three", 2), (ODD, "four", 41)].into_iter().enumerate()
         {
             Machine { host, boot, days }.write(trace, &dir.join(format!("{at}.acltrace")));
         }
@@ -111,7 +111,7 @@ fn csv_and_json_lines_hold_each_call_as_the_program_made_it() {
     let output = run(&odd, "3");
     let [trace] = &traces(&output.scratch.join("out"))[..] else { panic!("one trace") };
     let moved = folder.join("moved.acltrace");
-    Machine { host: ODD, boot: "another", days: 0 }.write(trace, &moved);
+    Machine { host: ODD, boot: "another", days: 1 }.write(trace, &moved);
     let [csv, jsonl] = ["csv", "jsonl"].map(|format| {
         let out = folder.join(format);
         exported(&[&moved], &folder, format, &out);
@@ -221,7 +221,7 @@ fn parquet_holds_more_machines_than_files_are_open_at_once() {
     for at in 0..40 {
         let (host, boot) = (format!("node{}", at % 20), format!("boot{at}"));
         let to = many.join(format!("{at}.acltrace"));
-        Machine { host: &host, boot: &boot, days: 0 }.write(&dir.join("1.acltrace"), &to);
+        Machine { host: &host, boot: &boot, days: 1 }.write(&dir.join("1.acltrace"), &to);
     }
     exported(&[&many], &folder, "parquet", &lake);
     let count = "import duckdb, sys; print(*duckdb.connect().execute(f\"SELECT count(*), count(DISTINCT host), count(DISTINCT boot) \

@@ -27,9 +27,10 @@ fn put(header: &mut [u8], at: usize, value: u64) {
 pub struct Machine<'a> {
     /// Its name.
     pub host: &'a str,
-    /// Its boot: not ours, so that the time of a call comes from the file alone, and is the same whenever it is read.
+    /// Its boot, which is not ours.
     pub boot: &'a str,
-    /// How many days ago.
+    /// How many days ago, at least one: its clocks do not agree with ours, so that the time of a call comes from the file
+    /// alone, and is the same whenever it is read.
     pub days: u64,
 }
 
