@@ -1,6 +1,6 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{check, fork, inject, libdl, names, objects, rebind, settings, target, thread, world};
+use crate::{check, fork, inject, libdl, log, names, objects, rebind, settings, target, thread, world};
 use aclshim_trace::generation;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -124,6 +124,7 @@ fn prepare() -> Standing {
         Standing::Off
     } else {
         inject::start();
+        log::note_stderr();
         Standing::Active
     };
     // Asked of the objects, not of the loader: to it a stub in the program is a definition.

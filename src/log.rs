@@ -6,7 +6,7 @@
 
 use crate::boot::wait_until;
 use crate::edge;
-use crate::settings::settings;
+use crate::settings::{STDERR_OFF, settings};
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
 use aclshim_trace::descriptor::Descriptor;
@@ -14,7 +14,7 @@ use aclshim_trace::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Something that happened, as the log names it.
 #[derive(Clone, Copy)]
@@ -145,14 +145,16 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
     is_written
 }
 
-/// Writes one line, to the program's standard error where the log cannot be written: what it says stands nowhere else.
-/// Only within [`crate::edge::undisturbed`].
-pub fn line_at_any_cost(event: Event, subject: &str, message: fmt::Arguments<'_>) {
-    if !is_written(event, subject, message) {
+/// Writes one line; where the log cannot be written, to the program's standard error, if that may be ([`may_say`]): what it
+/// says stands nowhere else. Only within [`crate::edge::undisturbed`].
+pub fn loss(event: Event, subject: &str, message: fmt::Arguments<'_>) {
+    if !is_written(event, subject, message) && settings().stderr != STDERR_OFF {
         with_desk(|papers, _| {
             papers.line.clear();
             let _ = writeln!(papers.line, "aclshim: {message}");
-            to_stderr(papers.line.as_bytes());
+            if may_say(papers.line.as_bytes()) {
+                to_stderr(papers.line.as_bytes());
+            }
         });
     }
 }
@@ -229,6 +231,44 @@ pub fn nonsense_rule(part: &[u8]) {
     let part = part.get(..64).unwrap_or(part);
     let must = "RULE=ACTION with a rule of `aclshim rules` and off, log, warn, refuse or abort";
     line(Event::Setting, "ACLSHIM_RULES", format_args!("ACLSHIM_RULES must hold {must}; {part:?} is not in force"));
+}
+
+/// Device and inode of standard error when we were loaded; 0 where it was closed.
+static STDERR_AT_START: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Remembers what standard error is.
+pub fn note_stderr() {
+    if let Some(about) = about_stderr() {
+        STDERR_AT_START[0].store(about.st_dev, Ordering::Relaxed);
+        STDERR_AT_START[1].store(about.st_ino, Ordering::Relaxed);
+    }
+}
+
+fn about_stderr() -> Option<libc::stat> {
+    // SAFETY: all zero is a valid value, which the system fills.
+    unsafe {
+        let mut about = core::mem::zeroed::<libc::stat>();
+        (libc::fstat(libc::STDERR_FILENO, &mut about) == 0).then_some(about)
+    }
+}
+
+/// Whether a text that the program did not ask for may be written to its standard error: it is still what it was at the
+/// start, and not a file of the program's that got its number; the program does not wait for a reader; no limit is
+/// exceeded, which would be a signal.
+fn may_say(text: &[u8]) -> bool {
+    let Some(about) = about_stderr() else { return false };
+    let known = STDERR_AT_START.each_ref().map(|word| word.load(Ordering::Relaxed));
+    let is_same = known != [0; 2] && known == [about.st_dev, about.st_ino];
+    let mut ready = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: values of ours, which the system fills; all zero is valid.
+    unsafe {
+        let mut limit = core::mem::zeroed::<libc::rlimit>();
+        let end = about.st_size.max(libc::lseek(libc::STDERR_FILENO, 0, libc::SEEK_CUR));
+        let fits = about.st_mode & libc::S_IFMT != libc::S_IFREG
+            || libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0
+                && end.cast_unsigned().saturating_add(text.len() as u64) <= limit.rlim_cur;
+        is_same && fits && libc::poll(&mut ready, 1, 0) == 1 && ready.revents & libc::POLLOUT != 0
+    }
 }
 
 /// Writes to the program's standard error, where it was asked for. The caller's errno is changed. A pipe that nobody

@@ -211,7 +211,7 @@ impl Process {
                 self.state.store(OFF, Ordering::Release);
                 let shown = core::str::from_utf8(ring_dir).unwrap_or("(not UTF-8)");
                 // A fork child's parent has said so.
-                let say = if boot::is_fork_child() { log::line } else { log::line_at_any_cost };
+                let say = if boot::is_fork_child() { log::line } else { log::loss };
                 say(
                     Event::NotRecording,
                     shown,
@@ -293,7 +293,7 @@ pub fn say_missed() {
         let _ = core::fmt::Write::write_fmt(&mut subject, format_args!("{missed}"));
         let shown = core::str::from_utf8(subject.as_bytes()).unwrap_or_default();
         let said = format_args!("{missed} calls were forwarded and not recorded");
-        edge::undisturbed(|| log::line_at_any_cost(Event::NotRecorded, shown, said));
+        edge::undisturbed(|| log::loss(Event::NotRecorded, shown, said));
     }
 }
 

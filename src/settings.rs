@@ -123,6 +123,8 @@ pub const GOLDEN_UPDATE: usize = 1;
 pub const PRESET_PRODUCTION: usize = 1;
 /// `off` among the words of [`MODE`].
 pub const MODE_OFF: usize = 2;
+/// `off` among the words of [`STDERR`].
+pub const STDERR_OFF: usize = 1;
 /// `off` among the words of [`RECORD`].
 const RECORD_OFF: usize = 3;
 /// `outside` among the words of [`DRAIN`]; from there on no thread of ours is started.

@@ -374,8 +374,8 @@ fn calls_that_neither_a_ring_nor_the_log_can_tell_of_are_counted_on_standard_err
     }
     let jail = support::scratch("jail");
     let run =
-        Run::new(host("hosts/guest_jail.c")).sim().shim().arg(&jail).arg("280").env("ACLSHIM_RING_DIR", "/dev/shm");
-    let output = run.run().ok();
+        || Run::new(host("hosts/guest_jail.c")).sim().shim().arg(&jail).arg("280").env("ACLSHIM_RING_DIR", "/dev/shm");
+    let output = run().run().ok();
     assert_eq!(output.stdout, "called\n");
     let [first, last] = &output.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{output:?}") };
     assert!(
@@ -383,7 +383,14 @@ fn calls_that_neither_a_ring_nor_the_log_can_tell_of_are_counted_on_standard_err
         "{first}"
     );
     assert_eq!(*last, "aclshim: 280 calls were forwarded and not recorded");
-    assert_eq!(fs::read_dir(jail).unwrap().count(), 0, "nothing is left there");
+    assert_eq!(fs::read_dir(&jail).unwrap().count(), 0, "nothing is left there");
+    // Not where it is switched off, nor into a file of the program's that has got the number.
+    let output = run().env("ACLSHIM_STDERR", "off").run().ok();
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("called\n", ""));
+    let file = support::scratch("own").join("file");
+    let output = run().arg(&file).run().ok();
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("called\n", ""));
+    assert_eq!(fs::read_to_string(file).unwrap(), "");
 }
 
 #[test]

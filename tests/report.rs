@@ -68,6 +68,9 @@ fn of_another_boot(output: &Output, hz: u64) -> PathBuf {
     let mut bytes = fs::read(&ring).unwrap();
     bytes[80..88].copy_from_slice(&hz.to_le_bytes());
     bytes[2824..2860].fill(b'0');
+    // A day ago: clocks that agree with ours would be taken for ours.
+    let realtime = u64::from_le_bytes(bytes[96..104].try_into().unwrap());
+    bytes[96..104].copy_from_slice(&(realtime - 86_400_000_000_000).to_le_bytes());
     fs::write(&ring, bytes).unwrap();
     ring
 }

@@ -68,7 +68,7 @@ fn a_program_that_breaks_no_rule_passes_and_leaves_nothing() {
     assert!(kept.stderr.contains("trace and log in kept: "), "{}", kept.stderr);
     assert!(fs::read_dir(kept.scratch.join("kept")).unwrap().all(|file| {
         let name = file.unwrap().file_name().into_string().unwrap();
-        name.ends_with(".acltrace") || name.ends_with(".jsonl")
+        name.ends_with(".acltrace") || name.ends_with(".jsonl") || name.starts_with(".aclshim-usage-")
     }));
 }
 

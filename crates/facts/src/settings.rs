@@ -283,9 +283,10 @@ pub static STACK: Setting = Setting {
 /// What goes to the program's standard error.
 pub static STDERR: Setting = Setting {
     variable: "ACLSHIM_STDERR",
-    value: Value::Choice(&["off", "findings", "all"]),
-    sentence: "what is also written to the program's standard error as text: off nothing, findings what breaks a rule, all \
-               failed calls too; the descriptor is then kept open",
+    value: Value::Choice(&["losses", "off", "findings", "all"]),
+    sentence: "what is also written to the program's standard error as text: losses that calls are not recorded, where \
+               neither a ring nor the log can say so, off nothing, findings what breaks a rule, all failed calls too; with \
+               the last two the descriptor is kept open",
 };
 
 /// Where tests say how they went.
