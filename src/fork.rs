@@ -4,8 +4,12 @@
 //! a raw `clone` keeps both: libc calls no handler there.
 
 use crate::settings::settings;
-use crate::{inherited, thread};
+use crate::{inherited, process, thread};
 use aclshim_trace::{descriptor, file};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the handler wipes what the kernel does not wipe in a child.
+static FORGETS: AtomicBool = AtomicBool::new(false);
 
 /// Registers the handlers; a fork child inherits them. When we are loaded, and not with the first copy: that may come from
 /// another handler of `fork`, and libc may hold the lock of the handlers meanwhile.
@@ -13,6 +17,11 @@ pub fn register() {
     // SAFETY: handlers that only look at memory of ours and make plain system calls; libc removes them if we are unloaded.
     // Without memory for them the child keeps what it has.
     unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
+}
+
+/// Has the handler wipe what is only the parent's, where the kernel does not (before Linux 4.14).
+pub fn forget_in_children() {
+    FORGETS.store(true, Ordering::Relaxed);
 }
 
 unsafe extern "C" fn before() {
@@ -26,6 +35,10 @@ unsafe extern "C" fn in_child() {
     let before = unsafe { *errno };
     let ring_file = || file::latest(settings().ring_dir.as_bytes());
     descriptor::in_fork_child(thread::current().closed.get(), ring_file);
+    // First: what is replaced is what another process has made.
+    if FORGETS.load(Ordering::Relaxed) {
+        process::forget_in_child();
+    }
     inherited::replace_in_child();
     // SAFETY: as above.
     unsafe { *errno = before };

@@ -10,7 +10,7 @@ use crate::boot::{self, wait_until};
 use crate::log::{self, Event};
 use crate::rings::{Rings, Taken};
 use crate::settings::settings;
-use crate::{check, drain, edge, identity, inherited, inject, maps, thread};
+use crate::{check, drain, edge, fork, identity, inherited, inject, maps, thread};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
@@ -21,7 +21,7 @@ use aclshim_trace::ring::{Place, add_alone};
 use aclshim_trace::slot::Note;
 use aclshim_trace::text::Text;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
 
@@ -59,8 +59,6 @@ const SIZE: usize = 192 * 1024;
 const _: () = assert!(size_of::<Process>() <= SIZE);
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
-/// Whether a handler makes a fork child forget what the kernel does not wipe.
-static IS_FORGOTTEN: AtomicBool = AtomicBool::new(false);
 
 /// What there is, if a thread has copied in this process.
 pub fn process() -> Option<&'static Process> {
@@ -94,15 +92,16 @@ pub fn own() -> Option<&'static Process> {
         (*fresh).is_own.store(1, Ordering::Relaxed);
         if PROCESS.compare_exchange(before, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
             libc::munmap(at, SIZE);
-        } else if !is_wiped && !IS_FORGOTTEN.swap(true, Ordering::Relaxed) {
-            // A kernel before 4.14. Once: a fork child inherits the handler.
-            libc::pthread_atfork(None, None, Some(forget_in_child));
+        } else if !is_wiped {
+            // A kernel before 4.14.
+            fork::forget_in_children();
         }
     }
     process()
 }
 
-unsafe extern "C" fn forget_in_child() {
+/// In a fork child: wipes what the kernel has not wiped.
+pub fn forget_in_child() {
     generation::forget();
     let at = PROCESS.load(Ordering::Acquire);
     if !at.is_null() {
@@ -115,11 +114,6 @@ impl Process {
     /// Whether it is this process's, and not what is left of its parent's.
     pub fn is_own(&self) -> bool {
         self.is_own.load(Ordering::Relaxed) != 0
-    }
-
-    /// Whether it is known that there will be no file.
-    pub fn is_off(&self) -> bool {
-        self.state.load(Ordering::Acquire) == OFF
     }
 
     /// The mapped header, if there is a file.
@@ -281,7 +275,8 @@ pub fn is_alive(thread: u32) -> bool {
 /// Says at the end what was lost where there is no file to say it in.
 pub fn say_missed() {
     let missed = match process() {
-        Some(process) if process.is_off() => {
+        // None could be made, or none was to be: see `make_file`.
+        Some(process) if process.header().is_none() => {
             process.missed.load(Ordering::Relaxed) + generation::early().load(Ordering::Relaxed)
         }
         Some(_) => 0,

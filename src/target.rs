@@ -177,7 +177,7 @@ fn find_quietly(function: usize, caller: usize) -> Option<usize> {
     let [target, after] = &QUIET[function];
     if after.load(Ordering::Acquire) == unloads {
         let target = target.load(Ordering::Relaxed);
-        lease_in_time(target, caller);
+        open_in_time(target, caller);
         return Some(target);
     }
     let found = in_any_object(function)?;
@@ -198,46 +198,62 @@ fn is_in(functions: &Functions, function: usize) -> bool {
 }
 
 /// Functions whose exported entry leads into a library that is not pinned, but watched.
-static LEASED: Functions = Functions::new(0);
+static UNPINNED: Functions = Functions::new(0);
 /// Functions whose exported entry led there before the library was finalized. The gate still holds that target, for calls
 /// that have just come past it.
 static REVOKED: Functions = Functions::new(0);
-/// Where the gates of [`LEASED`] functions led before.
+/// Where the gates of [`UNPINNED`] functions led before.
 static BEFORE: [AtomicPtr<()>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
 
 /// How many calls were served by what was found quietly, since a library was last unloaded.
 static QUIET_CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// Leases what the library at `target` has, after a few calls and then ever more rarely: it takes a look at all objects and
-/// what they need, which a program that copies little, or looks something up soon, is not to pay for.
-fn lease_in_time(target: usize, caller: usize) {
+/// Whether a thread opens gates into a library that is watched.
+static IS_OPENING: AtomicBool = AtomicBool::new(false);
+
+/// Opens the gates into the library at `target`, after a few calls and then ever more rarely: it takes a look at all objects
+/// and what they need, which a program that copies little, or looks something up soon, is not to pay for.
+fn open_in_time(target: usize, caller: usize) {
     const FIRST: u32 = 16;
     let calls = QUIET_CALLS.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    if calls < FIRST || !calls.is_power_of_two() || !unload::watch(target, caller) {
+    if calls < FIRST || !calls.is_power_of_two() {
         return;
     }
+    // One thread at a time: another would take where a gate leads now for where it led before. (A fork child of a process
+    // in which one was at it goes on searching.)
+    if !IS_OPENING.swap(true, Ordering::AcqRel) {
+        if unload::watch(target, caller) {
+            open_watched();
+        }
+        IS_OPENING.store(false, Ordering::Release);
+    }
+}
+
+/// Opens the gates into libraries that are watched.
+fn open_watched() {
     for function in (0..COUNT).filter(|&function| known(function, 0).is_none()) {
         if let Some(target) = in_any_object(function).filter(|&target| unload::is_watched(target)) {
             let gate = &GATES[function][0];
             BEFORE[function].store(gate.via.load(Ordering::Relaxed), Ordering::Relaxed);
-            LEASED.fetch_or(1 << function, Ordering::SeqCst);
             gate.lead_to(target);
+            // Behind it: the finalizer of another library would take the target that stood there before for its own.
+            UNPINNED.fetch_or(1 << function, Ordering::SeqCst);
             REVOKED.fetch_and(!(1 << function), Ordering::SeqCst);
         }
     }
-    // Whoever finalizes a library meanwhile has seen what was leased, or we see that it is not watched any more.
+    // A finalizer that runs meanwhile has seen what was opened, or we see that its library is not watched any more.
     revoke();
 }
 
 /// Closes the gates that lead into libraries that are not watched any more: they are about to be unloaded.
 pub fn revoke() {
     let is_over = |gate: &Gate| !unload::is_watched(gate.target.load(Ordering::Relaxed));
-    for function in (0..COUNT).filter(|&function| is_in(&LEASED, function) && is_over(&GATES[function][0])) {
+    for function in (0..COUNT).filter(|&function| is_in(&UNPINNED, function) && is_over(&GATES[function][0])) {
         let gate = &GATES[function][0];
         REVOKED.fetch_or(1 << function, Ordering::SeqCst);
         gate.detour.fetch_or(CLOSED, Ordering::AcqRel);
         gate.via.store(BEFORE[function].load(Ordering::Relaxed), Ordering::Release);
-        LEASED.fetch_and(!(1 << function), Ordering::SeqCst);
+        UNPINNED.fetch_and(!(1 << function), Ordering::SeqCst);
         QUIET_CALLS.store(0, Ordering::Relaxed);
     }
 }
@@ -246,7 +262,7 @@ pub fn revoke() {
 pub fn keep(function: usize, target: usize) {
     pin(target);
     GATES[function][0].lead_to(target);
-    LEASED.fetch_and(!(1 << function), Ordering::SeqCst);
+    UNPINNED.fetch_and(!(1 << function), Ordering::SeqCst);
     REVOKED.fetch_and(!(1 << function), Ordering::SeqCst);
 }
 
@@ -281,7 +297,7 @@ pub fn is_vendor(object: &Object) -> bool {
 /// Finds the targets of the exported entries ahead of the first call, which may come in a signal
 /// handler, or while another thread holds the loader's lock and waits for the caller.
 pub fn warm() {
-    for function in (0..COUNT).filter(|&function| known(function, 0).is_none() || is_in(&LEASED, function)) {
+    for function in (0..COUNT).filter(|&function| known(function, 0).is_none() || is_in(&UNPINNED, function)) {
         if let Some(target) = next_in_line(function) {
             keep(function, target);
         }

@@ -416,6 +416,7 @@ fn the_socket_answers_while_thousands_of_connections_ask_for_nothing_or_read_not
     let place = Place::new();
     let collector = place.collector();
     let socket = collector.folder.join("metrics.sock");
+    support::most_descriptors();
     let connect = || UnixStream::connect(&socket).unwrap();
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let kinds: [&[u8]; 3] = [b"", b"GET /metr", request];
@@ -817,6 +818,9 @@ fn a_normal_user_drains_his_own_rings_and_no_others() {
 
 // ---- One user among others ----
 
+/// Ids that no user of a machine has, nor as subordinate ones; the first of a block of 65,536.
+const STRANGERS: u32 = 45_000 << 16;
+
 /// Files that are named as rings and are none, and so are never done with, each of another user.
 fn false_rings(rings: &Path, users: impl IntoIterator<Item = u32>) {
     for (number, user) in users.into_iter().enumerate() {
@@ -847,14 +851,16 @@ fn one_user_with_many_ids_does_not_keep_others_from_being_drained() {
     for folder in [&place.rings, place.out.parent().unwrap()] {
         fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
     }
-    false_rings(&place.rings, 200_000..200_300);
+    false_rings(&place.rings, STRANGERS..STRANGERS + 300);
     let collector = place.collector();
     is_drained_for_another(&place);
     until("it is told who waits", || collector.metrics().sum("aclshim_users_held_back", &[]) == 268);
     let errors = collector.errors();
     let said: Vec<&str> = errors.lines().filter(|line| line.contains("waits for a worker")).collect();
     assert!(
-        said.len() == 1 && said[0].contains("unknown users from 196608 to 262143 may have 32 at a time"),
+        said.len() == 1
+            && said[0]
+                .contains(&format!("unknown users from {STRANGERS} to {} may have 32 at a time", STRANGERS | 0xffff)),
         "{errors}"
     );
     for ring in reader::files(&place.rings).unwrap() {
@@ -875,7 +881,7 @@ fn once_gives_each_user_his_turn_where_there_are_more_than_one_may_have_workers_
         fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
     }
     let ring = leftover(&place.out);
-    for user in 200_000..200_040u32 {
+    for user in STRANGERS..STRANGERS + 40 {
         let path = place.rings.join(format!("aclshim-4000001-{user:x}.ring"));
         fs::write(&path, &ring).unwrap();
         chown(&path, Some(user), Some(user)).unwrap();
@@ -899,15 +905,15 @@ fn ids_of_a_user_namespace_have_the_limits_of_its_owner() {
     owner.arg("echo ready; exec sleep 1000");
     let mut owner = Ended::of(spawn(owner));
     let is_ready = owner.line() == "ready\n";
-    let map = |of: &str| fs::write(format!("/proc/{}/{of}", owner.id()), "0 300000 300000").is_ok();
+    let map = |of: &str| fs::write(format!("/proc/{}/{of}", owner.id()), format!("0 {STRANGERS} 300000")).is_ok();
     if !has_that(is_ready && map("uid_map") && map("gid_map"), "a user namespace with many ids", test) {
         return;
     }
     // In five blocks of 65536, eight in each: nothing but their namespace tells that they belong together.
-    let users: Vec<u32> = (0..40).map(|number| 300_000 + number * 7000).collect();
+    let users: Vec<u32> = (0..40).map(|number| STRANGERS + number * 7000).collect();
     let processes = users.iter().map(|user| {
         let mut command = Command::new("nsenter");
-        let inside = (user - 300_000).to_string();
+        let inside = (user - STRANGERS).to_string();
         command.args(["--user", "--target", &owner.id().to_string(), "--setuid", &inside, "--setgid", &inside]);
         command.args(["sh", "-c", "echo ready; exec sleep 1000"]);
         let mut process = Ended::of(spawn(command));
@@ -983,7 +989,7 @@ fn a_folder_full_of_files_does_not_keep_the_collector_from_its_work() {
     for folder in [&place.rings, place.out.parent().unwrap()] {
         fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
     }
-    false_rings(&place.rings, std::iter::repeat_n(200_000, FILES));
+    false_rings(&place.rings, std::iter::repeat_n(STRANGERS, FILES));
     let calls = place.told.join("calls");
     // The one that watches is not in between: signals are for the collector.
     let mut command = Command::new("strace");
@@ -994,7 +1000,9 @@ fn a_folder_full_of_files_does_not_keep_the_collector_from_its_work() {
     let collector = Collector::with(command, &place.rings, &place.told).ready();
     is_drained_for_another(&place);
     until("all files were looked at", || collector.metrics().sum("aclshim_ring_files", &[]) >= FILES as u64);
-    until("it is said whose they are", || collector.errors().contains("user 200000 has 12000 ring files there"));
+    until("it is said whose they are", || {
+        collector.errors().contains(&format!("user {STRANGERS} has 12000 ring files there"))
+    });
     // Under strace an orderly end takes long.
     collector.kill();
     let most = most_looks_at_once(&calls);

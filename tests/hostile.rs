@@ -277,7 +277,7 @@ fn a_sparse_ring_takes_neither_memory_nor_room_in_the_ring_folder() {
     }
     let folder = scratch("sparse");
     let (path, most) = (folder.join("sparse.ring"), 1u32 << 20);
-    let (rings, disk) = (4094u32, folder.join("disk"));
+    let (rings, disk) = (reader::MOST_RINGS, folder.join("disk"));
     fs::create_dir(&disk).unwrap();
     let mut ring = leftover(10, "4K");
     put(&mut ring, offset_of!(Header, slots), &most.to_le_bytes());

@@ -74,6 +74,17 @@ pub fn limited(command: &mut Command, most: u64) -> &mut Command {
     }
 }
 
+/// Lets this process have as many descriptors as it may.
+pub fn most_descriptors() {
+    // SAFETY: a value of ours, which the system fills and reads.
+    unsafe {
+        let mut limit = std::mem::zeroed::<libc::rlimit>();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+    }
+}
+
 /// The folder of the simulated device.
 pub fn sim() -> PathBuf {
     target("sim")

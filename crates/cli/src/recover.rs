@@ -35,6 +35,9 @@ pub struct Arguments {
     /// Write to this directory instead of the one that each process wrote to; needed for traces
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Root has become the owner of the ring for this
+    #[arg(long, hide = true)]
+    as_owner: bool,
     /// A folder with rings, an ACLSHIM_DIR, a ring file, or a damaged trace [default: ACLSHIM_RING_DIR, /dev/shm]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -42,6 +45,9 @@ pub struct Arguments {
 
 /// Recovers what there is.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    if arguments.as_owner {
+        owner::close_to_the_user();
+    }
     aclshim_collect::install();
     let out = arguments.out.as_deref().map(std::path::absolute).transpose().context("--out")?;
     if let Some(out) = &out {

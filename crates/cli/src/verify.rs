@@ -212,8 +212,11 @@ impl Check {
         let is_of_trace = |ring: &RingReader| key(&Origin::new(ring.header())) == *key_of_trace;
         let ring = kept::counting(path, folders, is_of_trace, &mut self.ignored).into_iter().next();
         let Some(left) = self.left.get_mut(key_of_trace) else { return };
-        if left.ring.is_none() {
-            left.ring = ring.map(|ring| Ring::new(&ring, None));
+        if left.ring.is_none()
+            && let Some(ring) = ring
+        {
+            left.life = kept::of_ring(ring.file(), &left.origin);
+            left.ring = Some(Ring::new(&ring, None));
         }
         if let Some((_, segment)) = left.segments.last() {
             let (has_older, newer) = process::beside(path, segment);

@@ -87,8 +87,8 @@ pub(crate) fn make_room(directory: &Directory, sizes: Sizes, first: u64, report:
     let Looked { sum, files, limit } = look_through(directory, sizes, report)?;
     if let Some(usage) = usage {
         let is_over = sum.saturating_add(longest) > sizes.budget;
-        let barren = if is_over { sum.saturating_add(first).saturating_add(margin(files, sizes)) } else { 0 };
-        usage.write(Record { total: sum.saturating_add(first), barren });
+        let retry_above = if is_over { sum.saturating_add(first).saturating_add(margin(files, sizes)) } else { 0 };
+        usage.write(Record { total: sum.saturating_add(first), retry_above });
     }
     Ok(Room { limit, share })
 }
@@ -100,8 +100,8 @@ fn limit_by_total(record: Record, sizes: Sizes, report: &mut Report) -> Option<u
         return Some(longest);
     }
     // A record that says more than any look writes is not believed.
-    let is_barren = record.total < record.barren && record.barren - record.total <= sizes.budget / 16;
-    is_barren.then(|| {
+    let is_too_soon = record.total < record.retry_above && record.retry_above - record.total <= sizes.budget / 16;
+    is_too_soon.then(|| {
         report.over_budget = record.total.saturating_sub(sizes.budget);
         short(longest)
     })

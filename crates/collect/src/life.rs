@@ -49,6 +49,9 @@ impl View {
     /// Whether the process of a ring runs.
     pub fn of_ring(&self, file: &File, origin: &Origin) -> Life {
         match self.life(origin) {
+            // The initial pid namespace has the same inode on every machine: a folder that machines share, on a file system
+            // that knows nothing of their mappings, may hold rings of processes that run on another one.
+            Life::Gone if origin.is_of_this_boot == Some(false) && is_alone(file).is_none() => Life::Elsewhere,
             // Also where the pid lives on: `exec` unmaps the ring of the program that was there before.
             Life::Alive | Life::Elsewhere if is_alone(file) == Some(true) => Life::Gone,
             life => life,

@@ -374,7 +374,7 @@ impl Survey {
         }
         process.write_failures = snapshot.write_failures;
         process.judge.learn(&snapshot.origin);
-        if life::life(&snapshot.origin) == Life::Alive {
+        if snapshot.life == Life::Alive {
             process.judge.modules().learn(Modules::of(&snapshot.origin.pid.to_string()));
         }
         process
@@ -461,6 +461,7 @@ fn totals(payload: &[u8]) -> Option<[u64; 3]> {
 /// What a ring file held at one moment.
 struct Snapshot {
     origin: Origin,
+    life: Life,
     write_failures: u64,
     not_recorded: u64,
     notes_lost: u64,
@@ -474,8 +475,11 @@ impl Snapshot {
     /// `follows`: what has not ended, and what stands behind it, is left for the next time. Also says what is wrong with the
     /// file.
     fn take(file: &RingReader, follows: bool) -> (Self, Option<String>) {
+        let origin = Origin::new(file.header());
+        let life = life::of_ring(file.file(), &origin);
         let mut snapshot = Self {
-            origin: Origin::new(file.header()),
+            origin,
+            life,
             write_failures: file.header().write_failures.load(Ordering::Relaxed),
             not_recorded: file.header().not_recorded.load(Ordering::Relaxed),
             notes_lost: 0,
@@ -487,7 +491,7 @@ impl Snapshot {
         // A record of a call in flight may say that it is longer than what is written of it. In a file that is made to harm
         // that would add up to far more memory than the file itself takes.
         let mut left = SPARE;
-        let waits = follows && life::of_ring(file.file(), &snapshot.origin) != Life::Gone;
+        let waits = follows && life != Life::Gone;
         for number in 0..file.rings() {
             let copy = match file.ring(number) {
                 Ok(Some(copy)) => copy,

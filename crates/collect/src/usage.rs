@@ -19,7 +19,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 const MAGIC: [u8; 8] = *b"ACLUSAGE";
-/// Magic, total, barren limit and checksum, eight bytes each.
+/// Magic, total, limit of the next look and checksum, eight bytes each.
 const RECORD: usize = 32;
 /// How often the lock is tried. The holder needs microseconds, unless it is looking through the directory or was
 /// stopped; this thread waits for neither.
@@ -33,7 +33,7 @@ pub(crate) struct Record {
     /// Bytes of all files, at least.
     pub total: u64,
     /// A look found nothing that could be removed: until the total is this high, another one is not worth its cost.
-    pub barren: u64,
+    pub retry_above: u64,
 }
 
 impl Record {
@@ -41,7 +41,7 @@ impl Record {
         let mut bytes = [0; RECORD];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..16].copy_from_slice(&self.total.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.barren.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.retry_above.to_le_bytes());
         let sum = checksum(&bytes, &[]);
         bytes[24..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -49,7 +49,7 @@ impl Record {
 
     fn from_bytes(bytes: &[u8; RECORD]) -> Option<Self> {
         let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
-        let record = Self { total: word(8)?, barren: word(16)? };
+        let record = Self { total: word(8)?, retry_above: word(16)? };
         (record.to_bytes() == *bytes).then_some(record)
     }
 }

@@ -3,7 +3,7 @@
 //! A user may have tens of thousands of subordinate ids, and run programs under each of them in a user namespace. All
 //! of them are that user's. Which user that is, `/etc/subuid` says, or the system: each user namespace has an owner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -47,6 +47,10 @@ pub struct Owners {
     known: BTreeMap<u32, Owner>,
     /// Subordinate ids: the first, how many, and whose.
     ranges: Vec<(u32, u32, u32)>,
+    /// Ids that the user database does not have.
+    strangers: BTreeSet<u32>,
+    /// How often the user database was asked.
+    questions: usize,
     /// When the above was asked for.
     asked: Option<Instant>,
     /// By a process that runs: its user, and who that is.
@@ -72,12 +76,25 @@ impl Owners {
         owner
     }
 
+    /// Whether the user database has an id, as far as it may be asked.
+    fn is_known(&mut self, user: u32) -> bool {
+        if self.strangers.contains(&user) || self.questions >= QUESTIONS {
+            return false;
+        }
+        self.questions += 1;
+        let is_known = is_known(user);
+        if !is_known {
+            self.strangers.insert(user);
+        }
+        is_known
+    }
+
     fn find(&mut self, user: u32) -> Owner {
         let is_in = |(first, count, _): &&(u32, u32, u32)| user.checked_sub(*first).is_some_and(|at| at < *count);
         if let Some((_, _, owner)) = self.ranges.iter().find(is_in) {
             return Owner::User(*owner);
         }
-        if user == 0 || self.known.len() < QUESTIONS && is_known(user) {
+        if user == 0 || self.is_known(user) {
             return Owner::User(user);
         }
         if self.looked.is_none_or(|looked| looked.elapsed() > PROCESSES) {

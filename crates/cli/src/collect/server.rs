@@ -67,14 +67,14 @@ fn accept(listener: &UnixListener, connections: &mut Vec<Connection>) {
         let Ok(connection) = Connection::new(stream) else { continue };
         connections.push(connection);
         if connections.len() > MOST {
-            let oldest = oldest_of_the_greediest(connections.iter().map(|one| one.user));
+            let oldest = oldest_of_largest_user(connections.iter().map(|one| one.user));
             connections.remove(oldest);
         }
     }
 }
 
 /// Of users in the order in which they connected: the first place of the one who has most.
-fn oldest_of_the_greediest(users: impl Iterator<Item = u32> + Clone) -> usize {
+fn oldest_of_largest_user(users: impl Iterator<Item = u32> + Clone) -> usize {
     let mut counts = BTreeMap::<u32, usize>::new();
     users.clone().for_each(|user| *counts.entry(user).or_default() += 1);
     let greediest = counts.into_iter().max_by_key(|(_, count)| *count).map(|(user, _)| user);
@@ -185,11 +185,11 @@ fn answer(request: &[u8], metrics: &Mutex<Metrics>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::oldest_of_the_greediest;
+    use super::oldest_of_largest_user;
 
     #[test]
     fn the_oldest_connection_of_the_user_who_has_most_makes_room() {
-        let of = |users: &[u32]| oldest_of_the_greediest(users.iter().copied());
+        let of = |users: &[u32]| oldest_of_largest_user(users.iter().copied());
         assert_eq!(of(&[1, 2, 3, 2]), 1);
         assert_eq!(of(&[7, 7, 7]), 0);
         assert_eq!(of(&[0, 5, 5, 9, 5, 0]), 1);

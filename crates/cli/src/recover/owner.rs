@@ -2,7 +2,7 @@
 
 use crate::collect::supervisor::{MOST_MEMORY, become_user, close_at_exec, done, groups};
 use anyhow::{Context, Result, bail};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub fn recover_as(path: &Path, user: User, out: Option<&Path>) -> Result<Recover
     let path = std::path::absolute(path)?;
     // Not by its path: that may be out of the user's reach.
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("aclshim").arg("recover");
+    command.arg0("aclshim").args(["recover", "--as-owner"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(out) = out {
         command.arg("--out").arg(out);
     }
@@ -75,7 +75,28 @@ pub fn recover_as(path: &Path, user: User, out: Option<&Path>) -> Result<Recover
             done(libc::setrlimit(libc::RLIMIT_DATA, &most))
         });
     }
-    let output = command.output().with_context(|| format!("cannot become user {}", user.id))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Recovered { said: text(&output.stdout), errors: text(&output.stderr), is_done: output.status.success() })
+    let mut child = command.spawn().with_context(|| format!("cannot become user {}", user.id))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (said, errors) = std::thread::scope(|scope| {
+        let said = scope.spawn(|| beginning(stdout));
+        let errors = beginning(stderr);
+        (said.join().unwrap_or_default(), errors)
+    });
+    Ok(Recovered { said, errors, is_done: child.wait()?.success() })
+}
+
+/// The first part of what a process says that its user may steer: it must not fill root's memory.
+fn beginning(pipe: Option<impl Read>) -> String {
+    const MOST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        let _ = pipe.take(MOST).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Keeps the user from steering this process, which has begun with root's rights.
+pub fn close_to_the_user() {
+    // SAFETY: concerns this process alone.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
 }

@@ -39,7 +39,7 @@ fn the_directory_is_looked_through_once_and_then_the_total_is_believed() {
     let scratch = Scratch::new("usage-once");
     put(&scratch, "a.acltrace", 5000);
     assert_eq!(room(&scratch).0, Room { limit: 64 << 10, share: Share { until: 1000, counted: 1000 } });
-    assert_eq!(record(&scratch), Some(Record { total: 6000, barren: 0 }));
+    assert_eq!(record(&scratch), Some(Record { total: 6000, retry_above: 0 }));
     // By hand, and so not in the total: it shows that no look came since.
     put(&scratch, "b.acltrace", 100_000);
     room(&scratch);
@@ -97,7 +97,7 @@ fn at_the_budget_a_look_is_followed_by_many_new_files_before_the_next() {
 
 #[test]
 fn where_nothing_can_be_removed_that_is_not_tried_for_each_new_file() {
-    let scratch = Scratch::new("usage-barren");
+    let scratch = Scratch::new("usage-full-of-held");
     put(&scratch, "a.acltrace", 4 << 20);
     (0..163).for_each(|number| put(&scratch, &format!("{number}.acltrace"), 8));
     let files = scratch.names();
@@ -111,17 +111,17 @@ fn where_nothing_can_be_removed_that_is_not_tried_for_each_new_file() {
     // 1 KiB for each file beyond 64.
     Usage::open(&directory(&scratch)).unwrap().add(100 << 10);
     assert!(room(&scratch).1.removed_files > 0);
-    assert_eq!(record(&scratch).unwrap().barren, 0);
+    assert_eq!(record(&scratch).unwrap().retry_above, 0);
 }
 
 #[test]
 fn nonsense_in_the_file_costs_one_look_and_removes_nothing() {
     let scratch = Scratch::new("usage-nonsense");
     put(&scratch, "a.acltrace", 5000);
-    let whole = Record { total: 6000, barren: 0 };
+    let whole = Record { total: 6000, retry_above: 0 };
     room(&scratch);
     let good = fs::read(path(&scratch)).unwrap();
-    let huge = Record { total: u64::MAX, barren: u64::MAX }.to_bytes();
+    let huge = Record { total: u64::MAX, retry_above: u64::MAX }.to_bytes();
     for bytes in [&good[..8], &good[..31], &[&MAGIC[..], &[7; 24]].concat(), &huge, b""] {
         fs::write(path(&scratch), bytes).unwrap();
         let (room, report) = room(&scratch);
