@@ -259,7 +259,6 @@ fn may_say(text: &[u8]) -> bool {
     let Some(about) = about_stderr() else { return false };
     let known = STDERR_AT_START.each_ref().map(|word| word.load(Ordering::Relaxed));
     let is_same = known != [0; 2] && known == [about.st_dev, about.st_ino];
-    let mut ready = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
     // SAFETY: values of ours, which the system fills; all zero is valid.
     unsafe {
         let mut limit = core::mem::zeroed::<libc::rlimit>();
@@ -267,7 +266,11 @@ fn may_say(text: &[u8]) -> bool {
         let fits = about.st_mode & libc::S_IFMT != libc::S_IFREG
             || libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0
                 && end.cast_unsigned().saturating_add(text.len() as u64) <= limit.rlim_cur;
-        is_same && fits && libc::poll(&mut ready, 1, 0) == 1 && ready.revents & libc::POLLOUT != 0
+        // Not by `poll`: that fails where the process may have no descriptor.
+        let (mut ready, mut at_once) = (core::mem::zeroed::<libc::fd_set>(), core::mem::zeroed::<libc::timeval>());
+        libc::FD_SET(libc::STDERR_FILENO, &mut ready);
+        let null = core::ptr::null_mut();
+        is_same && fits && libc::select(libc::STDERR_FILENO + 1, null, &mut ready, null, &mut at_once) == 1
     }
 }
 
