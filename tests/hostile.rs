@@ -266,7 +266,7 @@ fn a_ring_that_is_cut_short_again_and_again_does_not_end_its_readers() {
 }
 
 /// Reads a ring on a small disk in memory, with little memory; says how large the file is before and after.
-const ON_A_SMALL_DISK: &str = "mount -t tmpfs -o size=64m none \"$DISK\" && cp --sparse=always \"$RING\" \"$DISK/a.ring\" \
+const ON_A_SMALL_DISK: &str = "mount -t tmpfs -o size=128m none \"$DISK\" && cp --sparse=always \"$RING\" \"$DISK/a.ring\" \
      && du -k \"$DISK/a.ring\" | cut -f1 && (ulimit -d 262144; \"$@\" \"$DISK/a.ring\" >/dev/null); echo \"exit $?\"; \
      du -k \"$DISK/a.ring\" | cut -f1";
 
