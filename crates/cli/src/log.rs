@@ -254,7 +254,7 @@ fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
     if seen.rules != 0 {
         let _ = write!(line, " [{}]", rule_ids(seen.rules).collect::<Vec<_>>().join(" "));
     }
-    // A site is told by the names of files.
+    // A call site is shown by the names of files.
     spoken(&line).into_owned()
 }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 /// So long the looking may take in one go: the drain's own process must not wait for it.
 const LOOK_NS: u64 = 2_000_000;
-/// Every so many looks, and the first time, each file is opened: see [`is_likely`].
+/// Number of looks from one that opens each file to the next such look: see [`is_likely`].
 const THOROUGH: u64 = 60;
 
 /// What a drain knows of others.

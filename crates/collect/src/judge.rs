@@ -257,7 +257,7 @@ impl Judge {
 
     /// A note of the host's about an earlier call. If that has been judged already, what is to be told is handed to `tell`.
     pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding, tell: &mut dyn FnMut(Function, &Call, Told)) {
-        // There is room for so many rules; another number is nonsense.
+        // A number beyond the bits of a record is nonsense.
         let Some(held) = self.remembered(ring, of).filter(|_| u32::from(finding.rule) < u128::BITS) else { return };
         match &mut held.judged {
             None if held.findings.len() < MOST_NOTES => held.findings.push(finding),

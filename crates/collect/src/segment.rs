@@ -45,7 +45,7 @@ impl TraceWriter {
         Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past, written: 0 }
     }
 
-    /// Earlier drains of the same process have written so many bytes of records. To be said before the first block:
+    /// Sets how many bytes of records earlier drains of the same process have written. Called before the first block:
     /// it saves a look at the whole directory.
     pub fn set_earlier(&mut self, bytes: u64) {
         self.past.earlier = Some(bytes);
@@ -149,7 +149,7 @@ impl Past {
     /// Tries the names that files of an earlier drain can have. The cost does not depend on how many other files there are.
     fn recall_by_name(&mut self, stem: &str, dir: &Path, header: &[u8]) {
         const SEGMENTS: u64 = 4;
-        /// So many names are tried even if the first ones are missing: those files may have been removed.
+        /// Number of names that are tried even if the first ones are missing: those files may have been removed.
         const TURNS: u64 = 4;
         for segment in 0..SEGMENTS {
             for turn in 1.. {
