@@ -192,11 +192,11 @@ pub fn is_fork_child() -> bool {
     !matches!(PID.load(Ordering::Relaxed), pid if pid == 0 || pid == here)
 }
 
-/// Whether the program must not start a thread now: it is a fork child, and ThreadSanitizer ends one that does where its
-/// parent had threads, as ours has with its drain. Asked of the objects: the loader's lock may be held by a thread that is
-/// not in the child.
-pub fn refuses_threads() -> bool {
-    is_fork_child() && objects::resident(|_| true).any(|object| object.defined(c"__tsan_init").is_some())
+/// Whether the program runs under ThreadSanitizer. It ends a fork child of a threaded program that starts a thread, and takes
+/// the descriptors of a thread with a descriptor table of its own for the program's. Asks the objects that came with the
+/// program, without the loader's lock: a thread that is about to copy may hold it, or be absent in a fork child.
+pub fn has_thread_sanitizer() -> bool {
+    objects::resident(|_| true).take(resident_objects()).any(|object| object.defined(c"__tsan_init").is_some())
 }
 
 /// Whether our export is the first definition of a function of the table in this process.

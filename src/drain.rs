@@ -56,8 +56,9 @@ pub fn ensure(process: &'static Process) {
     if desk.state.compare_exchange(NEW, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return;
     }
-    if boot::refuses_threads() {
-        return not_draining(process, format_args!("ThreadSanitizer lets a fork child start no thread"));
+    if boot::has_thread_sanitizer() {
+        let why = "ThreadSanitizer would report races of the drain's descriptors; use aclshim run";
+        return not_draining(process, format_args!("{why}"));
     }
     match start() {
         0 => {}
