@@ -1,8 +1,8 @@
 //! What the kernel says of this process's memory.
 
 use crate::edge;
+use aclshim_facts::text::Text;
 use aclshim_trace::descriptor::Descriptor;
-use aclshim_trace::text::Text;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering};
 

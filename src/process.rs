@@ -12,6 +12,7 @@ use crate::rings::{Rings, Taken};
 use crate::settings::settings;
 use crate::{check, drain, edge, fork, identity, inherited, inject, maps, thread};
 use aclshim_facts::FUNCTIONS;
+use aclshim_facts::text::Text;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::file::{self, File};
 use aclshim_trace::generation;
@@ -19,7 +20,6 @@ use aclshim_trace::layout::{self, Header, Mode};
 use aclshim_trace::reader::Ring;
 use aclshim_trace::ring::{Place, add_alone};
 use aclshim_trace::slot::Note;
-use aclshim_trace::text::Text;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 

@@ -9,7 +9,7 @@ use aclshim_facts::settings::{
     MODE, MUTE, PRESET, REAL, RECORD, RESULTS, RING_DIR, RING_SIZE, RULES, SEGMENT, SETTINGS, SOC, STACK, STDERR,
     Setting, Value, bytes_text,
 };
-use aclshim_trace::text::Text;
+use aclshim_facts::text::Text;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::fmt;

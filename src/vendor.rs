@@ -8,7 +8,7 @@ use crate::boot::is_own;
 use crate::elf::Object;
 use crate::settings::environment;
 use crate::{identity, objects};
-use aclshim_trace::text::Text;
+use aclshim_facts::text::Text;
 use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

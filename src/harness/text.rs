@@ -5,7 +5,7 @@ use crate::{edge, log};
 use aclshim_facts::rule::Rule;
 use aclshim_facts::rules::RULES;
 use aclshim_facts::selector::Selector;
-use aclshim_trace::text::Text;
+use aclshim_facts::text::Text;
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use std::borrow::Cow;

@@ -8,7 +8,7 @@ use crate::descriptor::Descriptor;
 use crate::layout::{CONTROL, Control, FIRST, HEADER, Header, MAGIC, PREFIX, SUFFIX, VERSION, stride};
 use crate::slot::Slot;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::text::Text;
+use aclshim_facts::text::Text;
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;
 use core::ptr;

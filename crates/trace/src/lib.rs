@@ -32,6 +32,5 @@ pub mod segment;
 pub mod segment_reader;
 pub mod slot;
 pub mod sync;
-pub mod text;
 pub mod told;
 pub mod turn;

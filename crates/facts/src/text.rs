@@ -12,18 +12,18 @@ pub struct Text<const N: usize> {
 }
 
 impl<const N: usize> Text<N> {
-    /// No text.
+    /// Empty text.
     pub const fn new() -> Self {
         Self { bytes: [0; N], len: 0 }
     }
 
-    /// Takes the text back.
+    /// Removes the text. Only the bytes in use are written: a buffer that was never used takes no memory.
     pub fn clear(&mut self) {
-        self.bytes = [0; N];
+        self.bytes[..self.len].fill(0);
         self.len = 0;
     }
 
-    /// Makes these bytes the text, if all of them fit; else there is none.
+    /// Replaces the text by `bytes` if all of them fit, and returns whether they do; else the text is empty.
     pub fn set(&mut self, bytes: &[u8]) -> bool {
         self.clear();
         let fits = bytes.len() < N;
