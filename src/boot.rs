@@ -1,6 +1,10 @@
 //! What is done once in a process: when we are loaded, or by the first who needs us before that.
 
-use crate::{check, fork, inject, libdl, log, names, objects, rebind, settings, target, thread, world};
+use crate::check::{judgement, world};
+use crate::guest::{log, thread};
+use crate::loader::{libdl, names, objects, rebind, target};
+use crate::ring::fork;
+use crate::{inject, settings};
 use aclshim_trace::generation;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -47,7 +51,7 @@ const _: () = assert!(names::COUNT <= 32);
 #[ctor::ctor(unsafe)]
 fn loaded() {
     // Without a look first: a page that is read before it is written to is brought in twice.
-    crate::edge::kept(boot);
+    crate::guest::edge::kept(boot);
     if glance() == Standing::Active {
         generation::take_memory();
         fork::register();
@@ -84,11 +88,11 @@ fn boot() {
     }
     BOOTING.store(me, Ordering::Relaxed);
     // If we cannot even begin, we forward.
-    let standing = crate::edge::kept(prepare).unwrap_or(Standing::Off);
+    let standing = crate::guest::edge::kept(prepare).unwrap_or(Standing::Off);
     STANDING.store(standing as u8, Ordering::Release);
     STATE.store(DONE, Ordering::Release);
     if standing != Standing::Passive {
-        crate::edge::kept(|| {
+        crate::guest::edge::kept(|| {
             target::warm_at_start();
             rebind::refresh(rebind::Trigger::Lookup);
         });
@@ -106,7 +110,7 @@ fn prepare() -> Standing {
     // SAFETY: we are the one thread that boots.
     unsafe {
         settings::read();
-        check::read();
+        judgement::read();
         inject::read();
     }
     world::read();
@@ -119,7 +123,7 @@ fn prepare() -> Standing {
     let standing = if harness != 0 && !is_own(harness) && is_another(harness) {
         Standing::Passive
     } else if settings::settings().mode == settings::MODE_OFF
-        || !(settings::settings().records() || check::is_strict() || inject::is_asked_for())
+        || !(settings::settings().records() || judgement::is_strict() || inject::is_asked_for())
     {
         Standing::Off
     } else {

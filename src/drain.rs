@@ -9,11 +9,12 @@
 //! descriptor of the program's. The keeper has, and a stack as large as any: it waits for the drain, which ends
 //! when the program has no other thread left.
 
-use crate::heap::Heap;
-use crate::log::{self, Event};
-use crate::process::{self, Process};
+use crate::guest::heap::Heap;
+use crate::guest::log::{self, Event};
+use crate::guest::{edge, thread};
+use crate::ring::process::{self, Process};
 use crate::settings::{DRAIN_OUTSIDE, settings};
-use crate::{boot, edge, harness, thread};
+use crate::{boot, harness};
 use aclshim_collect::inside;
 use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::reader::Ring;

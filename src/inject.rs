@@ -4,14 +4,15 @@
 //! what the program got, and how long that took, the waiting included. A call that a rule refuses is not struck, and
 //! neither is one that the vendor makes inside another. Nothing is locked: a copy in a signal handler is struck like any.
 
-use crate::check::Before;
-use crate::edge;
+use crate::check::judgement::Before;
+use crate::check::{arrays, world};
+use crate::guest::edge;
+use crate::guest::log::{self, Event};
+use crate::harness;
 use crate::harness::watch::{self, Ticket};
-use crate::log::{self, Event};
-use crate::record::{Answer, Frame};
+use crate::loader::target::{self, Reason};
+use crate::record::frame::{Answer, Frame};
 use crate::settings::{MODE_OFF, PRESET_PRODUCTION, settings};
-use crate::target::{self, Reason};
-use crate::{arrays, harness, world};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};
@@ -23,6 +24,7 @@ use aclshim_facts::settings::INJECT;
 use aclshim_trace::record::INJECTED;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+mod naming;
 mod table;
 
 pub use table::Reach;

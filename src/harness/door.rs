@@ -10,10 +10,10 @@ use super::text::{self, Given};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
 use super::{desk, expect};
 use crate::boot::{Standing, standing};
-use crate::names::NAMES;
-use crate::record::stack;
-use crate::tell::tell_scope_begin;
-use crate::{edge, thread};
+use crate::guest::{edge, thread};
+use crate::loader::names::NAMES;
+use crate::record::frame::stack;
+use crate::record::tell::tell_scope_begin;
 use core::ffi::{c_char, c_int};
 use core::ptr;
 

@@ -4,9 +4,9 @@ use super::expect::{self, Failure};
 use super::golden::{self, Actual};
 use super::state::{Scope, State};
 use super::{desk, exit, results, text};
+use crate::guest::{edge, log};
+use crate::record::tell::tell_scope_end;
 use crate::settings::settings;
-use crate::tell::tell_scope_end;
-use crate::{edge, log};
 
 /// A scope that has ended, and what is to be said of it. Made at the desk.
 pub struct Ended {

@@ -2,7 +2,7 @@
 
 use super::aclshim_error::ACLSHIM_BUSY;
 use super::{desk, door, text};
-use crate::edge;
+use crate::guest::edge;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};

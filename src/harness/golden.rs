@@ -8,7 +8,7 @@ use super::expect::{Expectation, Failure};
 use super::file::{self, Trouble};
 use super::state::{Scope, State};
 use super::{desk, tell};
-use crate::edge;
+use crate::guest::edge;
 use crate::settings::{GOLDEN_UPDATE, settings};
 use aclshim_golden::{Run, compare, text};
 use std::ffi::CString;

@@ -1,7 +1,7 @@
 //! The texts that C hands over, and the few words that go back when one makes no sense.
 
 use super::aclshim_error::{self, *};
-use crate::{edge, log};
+use crate::guest::{edge, log};
 use aclshim_facts::rule::Rule;
 use aclshim_facts::rules::RULES;
 use aclshim_facts::selector::Selector;

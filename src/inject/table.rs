@@ -5,9 +5,9 @@
 //! it, and nobody takes a slot that somebody looks through.
 
 use super::Refused;
+use crate::guest::thread;
 use crate::harness::watch::thread_number;
-use crate::naming::Here;
-use crate::thread;
+use crate::inject::naming::Here;
 use aclshim_facts::injection::Injection;
 use aclshim_facts::selector::Names;
 use core::cell::UnsafeCell;

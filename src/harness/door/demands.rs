@@ -1,12 +1,12 @@
 //! What is demanded of a scope, and what the program tells of itself.
 
 use super::{Answer, answer, at_desk};
-use crate::edge;
+use crate::guest::edge;
 use crate::harness::aclshim_error::*;
 use crate::harness::expect::{Bounds, Expectation, Meant};
 use crate::harness::text::{self, Given};
 use crate::harness::{aclshim_scope, desk, exit, inject as injection};
-use crate::tell::{tell_mark, tell_name};
+use crate::record::tell::{tell_mark, tell_name};
 use aclshim_facts::rule::Severity;
 use aclshim_golden::Named;
 use core::ffi::{c_char, c_int, c_void};

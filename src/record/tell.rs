@@ -3,9 +3,10 @@
 //! Only from functions that a program calls for that; never on the way of a copy. A thread that has not copied yet gets its
 //! place in the ring file as with its first copy. A fork child starts its own file, in which none of this stands.
 
-use crate::record::{Nowhere, come_back, take_place};
+use crate::drain;
+use crate::guest::edge;
+use crate::record::frame::{Nowhere, come_back, take_place};
 use crate::settings::settings;
-use crate::{drain, edge};
 use aclshim_trace::clock::{monotonic_ns, ticks};
 use aclshim_trace::layout::Mode;
 use aclshim_trace::told::{Named, Telling};

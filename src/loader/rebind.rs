@@ -8,10 +8,11 @@
 //! thread would wait for us and we for it): everything that has to be known is known before.
 
 use crate::boot::{self, Standing, glance, is_own};
-use crate::elf::{self, Object, Place};
-use crate::objects::{self, Changes};
+use crate::loader::elf::{self, Object, Place};
+use crate::loader::objects::{self, Changes};
+use crate::loader::{libdl, maps, names, scope, target, vendor};
+use crate::ring::identity;
 use crate::settings::{DEEPBIND_FIX, settings};
-use crate::{identity, libdl, maps, names, scope, target, vendor};
 use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -6,11 +6,12 @@
 //! fits it: the tail jump, a successful lookup, or one that fails on that very name.
 
 use crate::boot::{self, Standing, glance, is_own, standing};
-use crate::log::{self, Event, Once};
-use crate::objects::LinkMap;
-use crate::rebind::{self, Trigger};
-use crate::scope::Blind;
-use crate::{edge, libdl, names, scope, target};
+use crate::guest::edge;
+use crate::guest::log::{self, Event, Once};
+use crate::loader::objects::LinkMap;
+use crate::loader::rebind::{self, Trigger};
+use crate::loader::scope::Blind;
+use crate::loader::{libdl, names, scope, target};
 use core::ffi::{c_char, c_void};
 
 /// Let the real function answer.

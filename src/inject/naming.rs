@@ -1,7 +1,7 @@
 //! What has a name in this process, for those who select calls by names.
 
 use crate::harness::watch::with_names;
-use crate::maps;
+use crate::loader::maps;
 use aclshim_facts::selector::Names;
 
 /// This process.

@@ -5,7 +5,7 @@
 //! nor the log can say so, is said on its standard error.
 
 use crate::boot::wait_until;
-use crate::edge;
+use crate::guest::edge;
 use crate::settings::{STDERR_OFF, settings};
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
@@ -146,7 +146,7 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
 }
 
 /// Writes one line; where the log cannot be written, to the program's standard error, if that may be ([`may_say`]): what it
-/// says stands nowhere else. Only within [`crate::edge::undisturbed`].
+/// says stands nowhere else. Only within [`crate::guest::edge::undisturbed`].
 pub fn loss(event: Event, subject: &str, message: fmt::Arguments<'_>) {
     if !is_written(event, subject, message) && settings().stderr != STDERR_OFF {
         with_desk(|papers, _| {
@@ -275,7 +275,7 @@ fn may_say(text: &[u8]) -> bool {
 }
 
 /// Writes to the program's standard error, where it was asked for. The caller's errno is changed. A pipe that nobody
-/// reads is no reason for a signal that ends the program: it is taken back. Only within [`crate::edge::undisturbed`].
+/// reads is no reason for a signal that ends the program: it is taken back. Only within [`crate::guest::edge::undisturbed`].
 pub fn to_stderr(mut text: &[u8]) {
     // SAFETY: buffers and signal sets of ours.
     unsafe {

@@ -7,10 +7,14 @@
 //! forked, perhaps in a signal handler, goes on where its parent was.
 
 use crate::boot::{self, wait_until};
-use crate::log::{self, Event};
-use crate::rings::{Rings, Taken};
+use crate::check::judgement;
+use crate::guest::log::{self, Event};
+use crate::guest::{edge, thread};
+use crate::loader::maps;
+use crate::ring::rings::{Rings, Taken};
+use crate::ring::{fork, identity, inherited};
 use crate::settings::settings;
-use crate::{check, drain, edge, fork, identity, inherited, inject, maps, thread};
+use crate::{drain, inject};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::text::Text;
 use aclshim_trace::clock::monotonic_ns;
@@ -46,7 +50,7 @@ pub struct Process {
     /// What the drain in this process and its host have to say to each other.
     pub drain: drain::Desk,
     rings: Rings,
-    /// The place of the thread that made this process by a fork, if it had one already: see [`crate::thread::Thread::own`].
+    /// The place of the thread that made this process by a fork, if it had one already: see [`crate::guest::thread::Thread::own`].
     place: Place,
 }
 
@@ -301,6 +305,6 @@ fn say_nonsense() {
     for &(setting, line) in settings().nonsense.iter().flatten() {
         log::nonsense(setting, line);
     }
-    check::policy(log::nonsense_rule);
+    judgement::policy(log::nonsense_rule);
     inject::say();
 }

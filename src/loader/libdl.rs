@@ -8,9 +8,9 @@
 //! Inside the shim nobody may look anything up by these names (it would land in ourselves):
 //! the real ones are read from libc's own symbol table.
 
-use crate::elf;
-use crate::lookup::{filter, filter_versioned};
-use crate::objects;
+use crate::loader::elf;
+use crate::loader::lookup::{filter, filter_versioned};
+use crate::loader::objects;
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute_copy;
@@ -110,7 +110,7 @@ pub fn file_of(address: usize) -> Option<*const c_char> {
 /// As the function of that name in libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dladdr(address: *const c_void, info: *mut libc::Dl_info) -> c_int {
-    let address = crate::lookup::truth(address as usize) as *const c_void;
+    let address = crate::loader::lookup::truth(address as usize) as *const c_void;
     // SAFETY: its type, and the caller's promise, passed on unchanged.
     unsafe { real::<Holder>(&REAL_DLADDR).map_or(0, |dladdr| dladdr(address, info)) }
 }
@@ -126,7 +126,7 @@ pub unsafe extern "C-unwind" fn dladdr1(
     extra: *mut *mut c_void,
     flags: c_int,
 ) -> c_int {
-    let address = crate::lookup::truth(address as usize) as *const c_void;
+    let address = crate::loader::lookup::truth(address as usize) as *const c_void;
     // SAFETY: its type, and the caller's promise, passed on unchanged.
     unsafe { real::<HolderAndMore>(&REAL_DLADDR1).map_or(0, |dladdr1| dladdr1(address, info, extra, flags)) }
 }

@@ -4,12 +4,14 @@
 //! private entries, each bound to what one handle of the host's holds.
 
 use crate::boot::{self, Standing, glance, is_own, standing};
-use crate::elf::Object;
-use crate::entry::{ENTRIES, GATES};
-use crate::log::{self, Event, Once};
-use crate::names::{COUNT, NAMES};
+use crate::call::entry::{ENTRIES, GATES};
+use crate::check::judgement;
+use crate::guest::log::{self, Event, Once};
+use crate::guest::{edge, thread};
+use crate::loader::elf::Object;
+use crate::loader::names::{COUNT, NAMES};
+use crate::loader::{libdl, objects, unload, vendor};
 use crate::settings::{environment, is_secure, settings};
-use crate::{check, edge, libdl, objects, thread, unload, vendor};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
@@ -111,7 +113,7 @@ impl Gate {
         let Some(target) = self.known() else { return };
         match glance() {
             Standing::Off | Standing::Passive => self.via.store(target as *mut (), Ordering::Release),
-            _ if clock::choose() == Clock::Counter && !check::is_strict() => {
+            _ if clock::choose() == Clock::Counter && !judgement::is_strict() => {
                 self.thread.store(thread::offset(), Ordering::Relaxed);
                 self.detour.fetch_and(!CLOSED, Ordering::AcqRel);
             }

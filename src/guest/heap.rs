@@ -11,7 +11,7 @@
 //! thread that another one with the allocator's lock waits for, the host's would hang. A fork child gets a new one; what
 //! its parent's holds stays as it is, for whoever still has it in hand.
 
-use crate::thread;
+use crate::guest::thread;
 use core::alloc::{GlobalAlloc, Layout};
 use core::ops::Range;
 use core::ptr;

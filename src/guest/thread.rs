@@ -18,8 +18,8 @@ pub struct Thread {
     /// that lies elsewhere, because whoever was interrupted amid a call still has this one in its registers.
     pub own: Place,
     /// The heap of a thread of ours, or the harness's while a host's thread sits at its desk; else NULL.
-    pub heap: Cell<*mut crate::heap::Heap>,
-    /// What the host holds back while [`crate::edge::undisturbed`] runs.
+    pub heap: Cell<*mut crate::guest::heap::Heap>,
+    /// What the host holds back while [`crate::guest::edge::undisturbed`] runs.
     pub held_back: Cell<*const libc::sigset_t>,
     /// The thread's number in the harness, which no other thread of the process ever gets; 0 if it has none yet.
     pub number: Cell<u64>,
@@ -27,7 +27,7 @@ pub struct Thread {
     pub patience: Cell<u32>,
     /// How many calls that were, and will be doubled.
     pub waits: Cell<u32>,
-    /// How many descriptors of ours were closed when this thread began to fork: see [`crate::fork`].
+    /// How many descriptors of ours were closed when this thread began to fork: see [`crate::ring::fork`].
     pub closed: Cell<u32>,
     /// Whether this thread has looked for objects to redirect.
     pub visited: Cell<bool>,

@@ -5,9 +5,10 @@
 //! (interposers that we do not forward to directly).
 
 use crate::boot::is_own;
-use crate::elf::Object;
+use crate::loader::elf::Object;
+use crate::loader::objects;
+use crate::ring::identity;
 use crate::settings::environment;
-use crate::{identity, objects};
 use aclshim_facts::text::Text;
 use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;

@@ -1,6 +1,6 @@
 //! The C surface: one exported and a few private entries for each row of the function table.
 //!
-//! An entry is one jump through its gate ([`crate::target::Gate`]): to the real function, where calls
+//! An entry is one jump through its gate ([`crate::loader::target::Gate`]): to the real function, where calls
 //! are only forwarded, else to a stub in assembly in front of a body in Rust. The stub makes the
 //! caller's return address an argument of the body: it calls the body with the argument registers as
 //! they came, and what it has pushed, two words of which the second is that address, lies where the
@@ -13,11 +13,13 @@
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
+use crate::check::judgement;
 use crate::harness::watch;
-use crate::names::COUNT;
-use crate::record::{Answer, Frame, Short, Words, stack};
-use crate::target::{self, Gate, Gates, PRIVATE};
-use crate::{check, identity, inject};
+use crate::inject;
+use crate::loader::names::COUNT;
+use crate::loader::target::{self, Gate, Gates, PRIVATE};
+use crate::record::frame::{Answer, Frame, Short, Words, stack};
+use crate::ring::identity;
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
@@ -160,7 +162,7 @@ macro_rules! entries {
                         let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
                         let mut ticket = watch::begin(Function::$name, caller, stack(), &words, &frame);
                         // SAFETY: the arguments of a call that is about to be forwarded.
-                        let before = unsafe { check::before(Function::$name, &call, &frame, ticket) };
+                        let before = unsafe { judgement::before(Function::$name, &call, &frame, ticket) };
                         ticket.go();
                         // SAFETY: as above.
                         let answer = match unsafe { before.refuse(Function::$name, &call) } {

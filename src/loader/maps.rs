@@ -1,6 +1,6 @@
 //! What the kernel says of this process's memory.
 
-use crate::edge;
+use crate::guest::edge;
 use aclshim_facts::text::Text;
 use aclshim_trace::descriptor::Descriptor;
 use core::ops::Range;

@@ -3,11 +3,12 @@
 //! A thread that copies for the first time takes the ring of one that is gone, or adds one. It asks about a bounded number
 //! of threads, from a cursor that goes around: an attach costs the same however many threads live. So a ring that could
 //! be used again may be missed, and one more is added; the cursor reaches the other with a later attach.
-//! All of it lies on pages that a fork child finds wiped: see [`crate::process`].
+//! All of it lies on pages that a fork child finds wiped: see [`crate::ring::process`].
 
-use crate::process::is_alive;
+use crate::record::batch;
+use crate::ring::inherited;
+use crate::ring::process::is_alive;
 use crate::settings::settings;
-use crate::{batch, inherited};
 use aclshim_trace::file::File;
 use aclshim_trace::layout::{CHANGING, CONTROL, Control, Mode, RINGS};
 use aclshim_trace::reader::Ring;

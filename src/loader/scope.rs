@@ -6,8 +6,8 @@
 //! away; its holder may take it again, but nothing else of libdl may be called.
 
 use crate::boot;
-use crate::elf::{self, Object};
-use crate::objects;
+use crate::loader::elf::{self, Object};
+use crate::loader::objects;
 use core::cell::UnsafeCell;
 use core::ffi::c_char;
 use core::ops::ControlFlow;

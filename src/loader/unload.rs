@@ -10,8 +10,8 @@
 //! anybody's code. It starts no thread and keeps nothing loaded. A library that has no finalizer, or whose entry cannot be
 //! replaced, is searched for with each call, as before.
 
-use crate::elf::Object;
-use crate::{objects, rebind, scope, target};
+use crate::loader::elf::Object;
+use crate::loader::{objects, rebind, scope, target};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicUsize, Ordering};
 

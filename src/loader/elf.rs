@@ -4,7 +4,7 @@
 //! first lookups come.
 
 use crate::boot;
-use crate::names::{COUNT, NAMES};
+use crate::loader::names::{COUNT, NAMES};
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 

@@ -2,7 +2,7 @@
 //!
 //! The arrays are read when the vendor has accepted the call, and so has read them itself.
 
-use crate::look::Look;
+use crate::check::look::Look;
 use crate::settings::settings;
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::Batch;

@@ -25,5 +25,5 @@ aclshim_facts::api!(c_names);
 /// `name` is a C string.
 pub unsafe fn function(name: *const c_char) -> Option<Function> {
     // SAFETY: the caller's promise, passed on unchanged.
-    Function::ALL.iter().copied().find(|&function| unsafe { crate::elf::same(name, NAMES[function as usize]) })
+    Function::ALL.iter().copied().find(|&function| unsafe { crate::loader::elf::same(name, NAMES[function as usize]) })
 }

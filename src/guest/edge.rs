@@ -1,6 +1,6 @@
 //! The edge of our own cold paths: nothing that happens there may reach the host.
 
-use crate::thread;
+use crate::guest::thread;
 use aclshim_trace::clock::monotonic_ns;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -5,7 +5,7 @@
 //! namespace can notice only by its end. The child cannot simply lose the mapping: if a signal handler that has interrupted
 //! a call forks, the child returns into that call and stores to it.
 //!
-//! This is done by a handler of libc's `fork` ([`crate::fork`]). A child of the system call itself keeps the mappings.
+//! This is done by a handler of libc's `fork` ([`crate::ring::fork`]). A child of the system call itself keeps the mappings.
 
 use aclshim_trace::generation;
 use aclshim_trace::reader::MOST_RINGS;

@@ -3,11 +3,11 @@
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
 use crate::boot::{Standing, glance};
-use crate::edge;
-use crate::process::{self, Process};
+use crate::check::world;
+use crate::guest::edge;
+use crate::loader::vendor::{self, Answer};
+use crate::ring::process::{self, Process};
 use crate::settings::settings;
-use crate::vendor::{self, Answer};
-use crate::world;
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_facts::text::Text;

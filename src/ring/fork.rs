@@ -3,8 +3,9 @@
 //! That is a ring descriptor which another thread had open at that moment, and the mapped rings ([`inherited`]). A child of
 //! a raw `clone` keeps both: libc calls no handler there.
 
+use crate::guest::thread;
+use crate::ring::{inherited, process};
 use crate::settings::settings;
-use crate::{inherited, process, thread};
 use aclshim_trace::{descriptor, file};
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,0 +1,3 @@
+//! The functions that programs call in the vendor's place.
+
+pub mod entry;

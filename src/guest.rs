@@ -1,0 +1,7 @@
+//! What every part needs to be a guest in another program's process: the thread's block, guards around our own work, a
+//! heap and a log of our own.
+
+pub mod edge;
+pub mod heap;
+pub mod log;
+pub mod thread;
