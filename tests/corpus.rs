@@ -1,0 +1,91 @@
+//! Every reading command of `aclshim` on recorded runs prints exactly what it printed when the corpus was made.
+//!
+//! `tests/corpus/README.md` says what is in the corpus, and how expected outputs are written anew.
+
+#[path = "corpus/commands.rs"]
+mod commands;
+#[path = "corpus/normal.rs"]
+mod normal;
+#[path = "corpus/runs.rs"]
+mod runs;
+mod support;
+
+use commands::{Script, scripts};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use support::{root, target};
+
+/// Where the expected outputs are.
+fn expected(name: &str) -> PathBuf {
+    root().join("tests/corpus/expected").join(format!("{name}.txt"))
+}
+
+/// Where the outputs of the last run are, in full.
+fn printed(name: &str) -> PathBuf {
+    root().join("target/corpus").join(format!("{name}.txt"))
+}
+
+/// The command: the one that is built here, or the one that `ACLSHIM_CORPUS_COMMAND` names.
+fn command() -> &'static Path {
+    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
+    COMMAND.get_or_init(|| match std::env::var_os("ACLSHIM_CORPUS_COMMAND") {
+        Some(path) => path.into(),
+        None => target("release/aclshim"),
+    })
+}
+
+/// Compares an output with the expected one, or writes that. Says what is different.
+fn compare(name: &str, full: &str) -> Result<(), String> {
+    let (file, short) = (expected(name), normal::shortened(full));
+    fs::write(printed(name), full).unwrap();
+    if std::env::var_os("ACLSHIM_UPDATE").is_some() {
+        fs::write(&file, &short).unwrap();
+    }
+    let wanted = fs::read_to_string(&file).unwrap_or_default();
+    if wanted == short {
+        return Ok(());
+    }
+    let line = wanted.lines().zip(short.lines()).take_while(|(wanted, short)| wanted == short).count();
+    let of = |text: &str| text.lines().nth(line).unwrap_or("(nothing)").to_owned();
+    let command = short.lines().take(line + 1).filter(|text| text.starts_with("$ ")).last().unwrap_or("").to_owned();
+    Err(format!(
+        "{name}.txt:{}, {command}\n  expected: {}\n  printed:  {}\n  all that was printed: {}",
+        line + 1,
+        of(&wanted),
+        of(&short),
+        printed(name).display()
+    ))
+}
+
+/// Runs all scripts, some at once, and says which printed something else.
+fn all(scripts: &[Script]) -> Vec<String> {
+    fs::create_dir_all(root().join("target/corpus")).unwrap();
+    fs::create_dir_all(root().join("tests/corpus/expected")).unwrap();
+    command();
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(script) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = compare(&script.name, &script.outcome(command()));
+                    wrong.lock().unwrap().extend(outcome.err());
+                }
+            });
+        }
+    });
+    wrong.into_inner().unwrap()
+}
+
+#[test]
+fn every_reading_command_prints_of_recorded_runs_what_it_always_did() {
+    let scripts = scripts();
+    let wrong = all(&scripts);
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), scripts.len(), wrong.join("\n"));
+    let known: Vec<_> = scripts.iter().map(|script| expected(&script.name)).collect();
+    for file in fs::read_dir(root().join("tests/corpus/expected")).unwrap().flatten() {
+        let is_live = file.file_name().to_string_lossy().starts_with("live-");
+        assert!(is_live || known.contains(&file.path()), "no commands for {}", file.path().display());
+    }
+}
