@@ -5,7 +5,7 @@ use crate::guest::{log, thread};
 use crate::loader::{libdl, names, objects, rebind, target};
 use crate::ring::fork;
 use crate::{inject, settings};
-use aclshim_trace::generation;
+use aclshim_trace::system::generation;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 

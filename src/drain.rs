@@ -16,8 +16,8 @@ use crate::ring::process::{self, Process};
 use crate::settings::{DRAIN_OUTSIDE, settings};
 use crate::{boot, harness};
 use aclshim_collect::inside;
-use aclshim_trace::clock::monotonic_ns;
 use aclshim_trace::reader::Ring;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -218,7 +218,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 struct Host(&'static Process);
 
 impl inside::Host for Host {
-    fn header(&self) -> Option<&'static aclshim_trace::layout::Header> {
+    fn header(&self) -> Option<&'static aclshim_trace::ring::layout::Header> {
         self.0.header()
     }
 

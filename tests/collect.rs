@@ -8,8 +8,8 @@ mod places;
 mod recording;
 mod support;
 
-use aclshim_trace::layout::{Control, HEADER, Header};
 use aclshim_trace::reader::{self, RingFile};
+use aclshim_trace::ring::layout::{Control, HEADER, Header};
 use collecting::{Collector, Metrics, Short, python};
 use places::{AS_ANOTHER, has_another};
 use recording::balance::balanced_at_any_end;

@@ -5,10 +5,10 @@
 mod keeping;
 mod support;
 
-use aclshim_collect::segment_reader::SegmentReader;
 use aclshim_collect::survey::Survey;
-use aclshim_trace::layout::{CONTROL, UNIT};
-use aclshim_trace::slot::{Head, Layout, Slot};
+use aclshim_trace::record::slot::{Head, Layout, Slot};
+use aclshim_trace::ring::layout::{CONTROL, UNIT};
+use aclshim_trace::segment::reader::SegmentReader;
 use keeping::{answer, command, kept, kept_with, only};
 use serde_json::Value;
 use std::fs;

@@ -219,7 +219,7 @@ fn a_trace_that_becomes_too_long_is_followed_by_the_next_and_nothing_is_lost() {
 fn crowded() -> std::path::PathBuf {
     let dir = scratch("crowded");
     for number in 0..300 {
-        fs::write(dir.join(format!("earlier-{number}.acltrace")), aclshim_trace::segment::MAGIC).unwrap();
+        fs::write(dir.join(format!("earlier-{number}.acltrace")), aclshim_trace::segment::format::MAGIC).unwrap();
         fs::write(dir.join(format!("earlier-{number}.jsonl")), "").unwrap();
     }
     dir

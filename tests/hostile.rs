@@ -6,9 +6,9 @@ mod places;
 mod recording;
 mod support;
 
-use aclshim_trace::layout::{Control, Header, stride};
 use aclshim_trace::reader;
-use aclshim_trace::segment;
+use aclshim_trace::ring::layout::{Control, Header, stride};
+use aclshim_trace::segment::format::MAGIC;
 use places::has_another;
 use recording::{hammer, watched};
 use std::fs::{self, File};
@@ -84,7 +84,7 @@ impl Place {
         fs::set_permissions(&dir, PermissionsExt::from_mode(0o755)).unwrap();
         for number in 0..6 {
             let path = dir.join(format!("{number}.acltrace"));
-            fs::write(&path, [&segment::MAGIC[..], &[0; 1000]].concat()).unwrap();
+            fs::write(&path, [&MAGIC[..], &[0; 1000]].concat()).unwrap();
             chown(&path, Some(owner), Some(owner)).unwrap();
         }
         chown(&dir, Some(owner), Some(owner)).unwrap();

@@ -4,7 +4,7 @@
 mod keeping;
 mod support;
 
-use aclshim_collect::segment_reader::SegmentReader;
+use aclshim_trace::segment::reader::SegmentReader;
 use keeping::{command, kept, only};
 use std::fs;
 use std::io::Read;

@@ -7,10 +7,10 @@ mod support;
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
 use aclshim_collect::segment::TraceWriter;
-use aclshim_trace::layout::Header;
-use aclshim_trace::namespace;
-use aclshim_trace::segment::{Head, kind};
-use aclshim_trace::slot::{self, Layout};
+use aclshim_trace::record::slot::{self, Layout};
+use aclshim_trace::ring::layout::Header;
+use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::system::namespace;
 use keeping::{answer, command, files, kept, kept_with, only, verify};
 use serde_json::Value;
 use std::fs;
@@ -119,7 +119,7 @@ fn many_segments_follow_each_other_and_one_that_is_missing_is_named() {
     assert!(said(&answer, "problems").contains("its end is missing"), "{answer}");
     // The last good block of one cut off at its end: nothing is wrong with what is there.
     let whole = fs::read(middle).unwrap();
-    let mut reader = aclshim_collect::segment_reader::SegmentReader::open(&whole[..]).unwrap();
+    let mut reader = aclshim_trace::segment::reader::SegmentReader::open(&whole[..]).unwrap();
     while reader.next_block().unwrap().is_some() {}
     fs::write(middle, &whole[..reader.began() as usize]).unwrap();
     let (status, answer) = verify(&output.scratch, &[&out]);
@@ -198,7 +198,7 @@ fn a_cut_trace_whose_records_another_has_written_is_no_damage() {
     let good = only(&out, "acltrace");
     let bytes = fs::read(&good).unwrap();
     let torn = out.join("torn.acltrace");
-    let mut reader = aclshim_collect::segment_reader::SegmentReader::open(&bytes[..]).unwrap();
+    let mut reader = aclshim_trace::segment::reader::SegmentReader::open(&bytes[..]).unwrap();
     let mut preamble = reader.preamble;
     preamble.first_ns -= 1;
     let opening = reader.good() as usize;
@@ -216,12 +216,12 @@ fn a_cut_trace_whose_records_another_has_written_is_no_damage() {
 
 #[test]
 fn a_clock_that_goes_backwards_and_a_bad_line_in_a_log_are_named() {
-    use aclshim_collect::format::{Head, kind};
+    use aclshim_trace::segment::format::{Head, kind};
     let output = kept(&["1", "5"]).ok();
     let out = output.scratch.join("out");
     let trace = only(&out, "acltrace");
     let bytes = fs::read(&trace).unwrap();
-    let mut reader = aclshim_collect::segment_reader::SegmentReader::open(&bytes[..]).unwrap();
+    let mut reader = aclshim_trace::segment::reader::SegmentReader::open(&bytes[..]).unwrap();
     let mut spoilt = bytes[..reader.good() as usize].to_vec();
     let calibration = |ticks| Head { kind: kind::CALIBRATION, ticks, realtime_ns: 1, ..Head::default() };
     for ticks in [9_000_000_000_000_000_000, 5] {

@@ -18,8 +18,8 @@ use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::{ALIGN_64, ITEMS_APART, RULES, is_plain, is_sound, judge_each, predict};
 use aclshim_facts::world::{Stream, World};
+use aclshim_trace::record::slot::Note;
 use aclshim_trace::record::{Extent, FRAMES, Finding, REFUSED};
-use aclshim_trace::slot::Note;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,7 @@
 //! The edge of our own cold paths: nothing that happens there may reach the host.
 
 use crate::guest::thread;
-use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};

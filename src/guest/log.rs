@@ -10,7 +10,7 @@ use crate::settings::{STDERR_OFF, settings};
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
 use aclshim_facts::text::Text;
-use aclshim_trace::descriptor::Descriptor;
+use aclshim_trace::system::descriptor::Descriptor;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::fmt::{self, Write};

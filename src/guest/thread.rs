@@ -5,7 +5,7 @@
 //! its two cache lines, where it is aligned to them. It stays at 128 bytes or less because a library
 //! that is opened late lives off the loader's small surplus.
 
-use aclshim_trace::ring::Place;
+use aclshim_trace::ring::cursor::Place;
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
 

@@ -17,7 +17,7 @@ use crate::guest::heap::Heap;
 use crate::guest::{edge, thread};
 use crate::record::frame::stack;
 use crate::ring::{identity, process};
-use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 

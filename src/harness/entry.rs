@@ -18,7 +18,7 @@ use aclshim_facts::rule::{self, Arrays, Rule, Severity, Subject};
 use aclshim_facts::rules::{RULES, judge_each};
 use aclshim_facts::selector::Known;
 use aclshim_golden as golden;
-use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;
 use core::ptr;
 use std::ffi::CString;

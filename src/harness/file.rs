@@ -1,7 +1,7 @@
 //! A file that a test names, read and written with no memory of the host's, and with nothing that could keep or end the
 //! host: a pipe, a limit. Only within [`crate::guest::edge::undisturbed`].
 
-use aclshim_trace::descriptor::Descriptor;
+use aclshim_trace::system::descriptor::Descriptor;
 use core::ffi::{CStr, c_int};
 use core::ptr;
 

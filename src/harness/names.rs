@@ -5,7 +5,7 @@
 use aclshim_collect::modules::{Modules, Site};
 use aclshim_facts::selector;
 use aclshim_golden::{Name, Named};
-use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::cell::RefCell;
 
 /// All names, in the order in which they were given.

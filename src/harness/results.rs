@@ -4,7 +4,7 @@ use super::expect::{Failure, expected, findings};
 use super::state::{Reach, Scope, State};
 use crate::settings::settings;
 use aclshim_facts::rule::{Rule, Severity};
-use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::system::clock::monotonic_ns;
 use std::fmt::Write;
 
 /// Whether anybody wants them.

@@ -10,7 +10,7 @@ use crate::check::world;
 use crate::ring::{identity, process};
 use aclshim_facts::selector::Selector;
 use aclshim_golden::Named;
-use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::cell::RefCell;
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicI64, Ordering};

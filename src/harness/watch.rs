@@ -14,7 +14,7 @@ use crate::record::frame::{Answer, Frame, Words};
 use crate::ring::identity;
 use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
-use aclshim_trace::clock::monotonic_ns;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// How many scopes are open; in a fork child, at first, how many were.

@@ -2,7 +2,7 @@
 
 use crate::guest::edge;
 use aclshim_facts::text::Text;
-use aclshim_trace::descriptor::Descriptor;
+use aclshim_trace::system::descriptor::Descriptor;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering};
 

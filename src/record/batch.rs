@@ -7,9 +7,9 @@ use crate::settings::settings;
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::Batch;
 use aclshim_facts::code::ACL_SUCCESS;
+use aclshim_trace::record::slot::{Head, Layout};
 use aclshim_trace::record::{ATTRIBUTES, Follows, batch_slots};
-use aclshim_trace::ring::Slots;
-use aclshim_trace::slot::{Head, Layout};
+use aclshim_trace::ring::cursor::Slots;
 use core::slice;
 
 /// How many attributes and items are recorded.

@@ -7,9 +7,9 @@ use crate::drain;
 use crate::guest::edge;
 use crate::record::frame::{Nowhere, come_back, take_place};
 use crate::settings::settings;
-use aclshim_trace::clock::{monotonic_ns, ticks};
-use aclshim_trace::layout::Mode;
-use aclshim_trace::told::{Named, Telling};
+use aclshim_trace::record::annotation::{Named, Telling};
+use aclshim_trace::ring::layout::Mode;
+use aclshim_trace::system::clock::{monotonic_ns, ticks};
 use core::sync::atomic::Ordering;
 
 /// What became of it.

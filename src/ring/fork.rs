@@ -6,7 +6,8 @@
 use crate::guest::thread;
 use crate::ring::{inherited, process};
 use crate::settings::settings;
-use aclshim_trace::{descriptor, file};
+use aclshim_trace::ring::file;
+use aclshim_trace::system::descriptor;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the handler wipes what the kernel does not wipe in a child.

@@ -7,8 +7,8 @@
 //!
 //! This is done by a handler of libc's `fork` ([`crate::ring::fork`]). A child of the system call itself keeps the mappings.
 
-use aclshim_trace::generation;
 use aclshim_trace::reader::MOST_RINGS;
+use aclshim_trace::system::generation;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};

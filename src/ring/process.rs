@@ -17,13 +17,13 @@ use crate::settings::settings;
 use crate::{drain, inject};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::text::Text;
-use aclshim_trace::clock::monotonic_ns;
-use aclshim_trace::file::{self, File};
-use aclshim_trace::generation;
-use aclshim_trace::layout::{self, Header, Mode};
 use aclshim_trace::reader::Ring;
-use aclshim_trace::ring::{Place, add_alone};
-use aclshim_trace::slot::Note;
+use aclshim_trace::record::slot::Note;
+use aclshim_trace::ring::cursor::{Place, add_alone};
+use aclshim_trace::ring::file::{self, File};
+use aclshim_trace::ring::layout::{self, Header, Mode};
+use aclshim_trace::system::clock::monotonic_ns;
+use aclshim_trace::system::generation;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -245,7 +245,7 @@ impl Process {
             return None;
         };
         place.clock.store(file.clock, Ordering::Relaxed);
-        let ticks = aclshim_trace::clock::ticks(file.clock);
+        let ticks = aclshim_trace::system::clock::ticks(file.clock);
         let [first, second] = identity::thread_name();
         let notes = self.notes_missed.swap(0, Ordering::Relaxed);
         if notes > 0 && control.is_all_told() {

@@ -9,10 +9,10 @@ use crate::record::batch;
 use crate::ring::inherited;
 use crate::ring::process::is_alive;
 use crate::settings::settings;
-use aclshim_trace::file::File;
-use aclshim_trace::layout::{CHANGING, CONTROL, Control, Mode, RINGS};
 use aclshim_trace::reader::Ring;
-use aclshim_trace::slot::Slot;
+use aclshim_trace::record::slot::Slot;
+use aclshim_trace::ring::file::File;
+use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, Mode, RINGS};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 

@@ -4,7 +4,7 @@ use super::Complaints;
 use aclshim_facts::settings::file::{self, Said, Wrong};
 use aclshim_facts::settings::{SETTINGS, Setting};
 use aclshim_facts::text::Text;
-use aclshim_trace::descriptor::Descriptor;
+use aclshim_trace::system::descriptor::Descriptor;
 use core::ffi::CStr;
 use core::fmt::Write;
 use core::ptr;

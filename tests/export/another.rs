@@ -1,8 +1,8 @@
 //! Traces as another machine, or another day, would have left them; and long ones.
 
-use aclshim_trace::segment::{Head, kind};
-use aclshim_trace::segment_reader::SegmentReader;
-use aclshim_trace::slot::{self, Layout, end_word};
+use aclshim_trace::record::slot::{self, Layout, end_word};
+use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::segment::reader::SegmentReader;
 use std::fs;
 use std::io::Write;
 use std::path::Path;

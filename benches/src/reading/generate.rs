@@ -1,9 +1,9 @@
 //! A trace as a busy program leaves it, made without running one: four threads, mostly aligned linear copies.
 
 use aclshim_facts::{FUNCTIONS, Function};
-use aclshim_trace::layout::{Clock, Header};
-use aclshim_trace::segment::{Head, Preamble, kind};
-use aclshim_trace::slot::{self, Layout, Words, end_word};
+use aclshim_trace::record::slot::{self, Layout, Words, end_word};
+use aclshim_trace::ring::layout::{Clock, Header};
+use aclshim_trace::segment::format::{Head, Preamble, kind};
 use anyhow::Result;
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -15,7 +15,7 @@ mod timeline;
 use crate::output::Output;
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::survey::Process;
-use aclshim_trace::told::Told;
+use aclshim_trace::record::annotation::Told;
 use anyhow::Result;
 use chrome::Chrome;
 use clap::ValueEnum;

@@ -10,7 +10,7 @@ use crate::verify::kept::{self, Key, Kind, key};
 use crate::verify::{copy, segment};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::RingReader;
-use aclshim_trace::segment_reader::SegmentReader;
+use aclshim_trace::segment::reader::SegmentReader;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

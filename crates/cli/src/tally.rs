@@ -7,7 +7,7 @@ use crate::stat::has_stream;
 use aclshim_collect::seen::{Plain, Seen, Watch};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, Function};
-use aclshim_trace::clock::Calibration;
+use aclshim_trace::system::clock::Calibration;
 use std::collections::BTreeMap;
 
 mod abreast;

@@ -11,7 +11,7 @@ use crate::spoken;
 use crate::traces::say_ignored;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingReader, Unreadable};
-use aclshim_trace::slot::{Head, Layout, Words};
+use aclshim_trace::record::slot::{Head, Layout, Words};
 use anyhow::Result;
 use kept::{Ignored, Key, Kind, Owners, key};
 use process::{Balance, Left, Ring};

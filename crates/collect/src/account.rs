@@ -5,9 +5,9 @@ use aclshim_facts::Function;
 use aclshim_facts::abi;
 use aclshim_facts::call::Amount;
 use aclshim_facts::direction::Direction;
-use aclshim_trace::clock::Calibration;
+use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Call, End, Entry};
-use aclshim_trace::slot::{Head, Layout, Words};
+use aclshim_trace::system::clock::Calibration;
 use std::collections::BTreeMap;
 
 /// The most open calls that are remembered, so that a stream of calls that never end cannot eat the memory.

@@ -5,10 +5,10 @@
 
 use crate::drain::{Drain, Losses, losses};
 use crate::life::{Life, View};
-use aclshim_trace::clock::monotonic_ns;
-use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::ring::layout::{Header, PREFIX, SUFFIX};
+use aclshim_trace::system::clock::monotonic_ns;
 use std::ffi::OsStr;
 use std::fs::ReadDir;
 use std::os::unix::ffi::OsStrExt;

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Report, Step};
 use crate::json;
 use crate::names::Kind;
 use crate::usage::{Record, Share, Unusable, Usage};
-use aclshim_trace::segment;
+use aclshim_trace::segment::format::MAGIC;
 use std::collections::BinaryHeap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -221,7 +221,7 @@ fn begins_as_ours(file: &File, kind: Kind, about: &Metadata) -> bool {
     let begin = begin.get(..read).unwrap_or_default();
     match kind {
         // One that is just being made is not held yet, and must not be taken away from whoever makes it.
-        Kind::Trace => begin.starts_with(&segment::MAGIC) || segment::MAGIC.starts_with(begin) && is_unfinished(about),
+        Kind::Trace => begin.starts_with(&MAGIC) || MAGIC.starts_with(begin) && is_unfinished(about),
         Kind::Log => json::begins_a_line(begin),
     }
 }
@@ -264,9 +264,9 @@ mod tests {
     #[test]
     fn the_oldest_that_nobody_holds_makes_room() {
         let scratch = Scratch::new("oldest");
-        let held = put(&scratch, "a.acltrace", &segment::MAGIC, 150_000, 50);
+        let held = put(&scratch, "a.acltrace", &MAGIC, 150_000, 50);
         assert!(hold(&held));
-        put(&scratch, "b.acltrace", &segment::MAGIC, 100_000, 40);
+        put(&scratch, "b.acltrace", &MAGIC, 100_000, 40);
         put(&scratch, "c.jsonl", LINE.as_bytes(), 100_000, 30);
         put(&scratch, "d.jsonl", LINE.as_bytes(), 40_000, 20);
         let (limit, report) = room(&scratch, SIZES);
@@ -288,7 +288,7 @@ mod tests {
         put(&scratch, "dataset.jsonl", b"{\"text\": \"a user's own\"}\n", 1_000_000, 90);
         put(&scratch, "empty.jsonl", b"", 0, 90);
         put(&scratch, "other.acltrace", b"something", 1_000_000, 90);
-        put(&scratch, "model.bin", &segment::MAGIC, 1_000_000, 90);
+        put(&scratch, "model.bin", &MAGIC, 1_000_000, 90);
         put(&scratch, "target", LINE.as_bytes(), 1_000_000, 90);
         std::os::unix::fs::symlink(scratch.path().join("target"), scratch.path().join("link.jsonl")).unwrap();
         fs::create_dir(scratch.path().join("directory.jsonl")).unwrap();

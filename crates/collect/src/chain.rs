@@ -6,7 +6,7 @@ use crate::failure::{Failure, Report, Step, Trouble, Why};
 use crate::names::{self, Kind};
 use crate::pen::Pen;
 use crate::usage::Share;
-use aclshim_trace::clock::realtime_ns;
+use aclshim_trace::system::clock::realtime_ns;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IoSlice};

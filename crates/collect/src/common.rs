@@ -4,8 +4,8 @@ use crate::account::Account;
 use crate::glance::{self, Glance, has_failed};
 use crate::seen::{Plain, Seen, Watch, Whose};
 use aclshim_facts::Function;
+use aclshim_trace::record::slot::{Head, Words};
 use aclshim_trace::record::{Call, Entry, one_slot};
-use aclshim_trace::slot::{Head, Words};
 
 /// What is known of them all.
 pub struct Common<'a> {

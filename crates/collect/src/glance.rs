@@ -4,7 +4,7 @@ use crate::judge::HELD;
 use aclshim_facts::Function;
 use aclshim_facts::rules::{ALIGN_64, has_sound_ranges, is_sound_fill, sound_kinds};
 use aclshim_facts::world::Form;
-use aclshim_trace::slot::{Head, Layout, Words};
+use aclshim_trace::record::slot::{Head, Layout, Words};
 use std::collections::BTreeSet;
 use std::ops::Range;
 

@@ -3,9 +3,9 @@
 use crate::adoption::Adoption;
 use crate::drain::Drain;
 use crate::stderr::Stderr;
-use aclshim_trace::clock::monotonic_ns;
-use aclshim_trace::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::reader::{self, Reading, Ring, Unreadable};
+use aclshim_trace::ring::layout::{Header, PREFIX, SUFFIX};
+use aclshim_trace::system::clock::monotonic_ns;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -11,10 +11,10 @@ use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};
 use aclshim_facts::message::code_message;
 use aclshim_facts::policy::Action;
 use aclshim_facts::rules::{UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE, judge_each};
-use aclshim_trace::clock::{monotonic_ns, realtime_ns};
 use aclshim_trace::origin::Origin;
+use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Call, Entry, REFUSED};
-use aclshim_trace::slot::{Head, Layout, Words};
+use aclshim_trace::system::clock::{monotonic_ns, realtime_ns};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many failures of a function with a code at a call site, and so much drift, are told one by one.

@@ -16,8 +16,8 @@ use aclshim_facts::rules::{ALIGN_64, RULES, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
+use aclshim_trace::record::slot::Words;
 use aclshim_trace::record::{self, Call, FRAMES};
-use aclshim_trace::slot::Words;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -4,9 +4,9 @@
 //! shown for what came before it: a handle is often named after its first copies. Memory is used again for other things,
 //! so a buffer's is not. What is learned twice, or in another order than it was told, makes no difference.
 
+use aclshim_trace::record::annotation::{Named, Told};
+use aclshim_trace::record::slot::{Head, Layout, Note, Words};
 use aclshim_trace::record::{Entry, decode};
-use aclshim_trace::slot::{Head, Layout, Note, Words};
-use aclshim_trace::told::{Named, Told};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;

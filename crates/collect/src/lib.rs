@@ -11,7 +11,7 @@
 //! | [`inside`], [`outside`] | the loops of a thread in the host and of the command |
 //! | [`life`], [`adoption`] | whether a process runs, and what dead ones have left |
 //! | [`names`], [`budget`], `usage`, [`chain`] | file names, how large files may become, what they take now, a row of files that are appended to |
-//! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment`] |
+//! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment::format`] |
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
 //! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
 //! | [`judge`], `glance`, `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
@@ -55,6 +55,4 @@ mod subscriber;
 pub mod survey;
 mod usage;
 
-pub use aclshim_trace::segment as format;
-pub use aclshim_trace::segment_reader;
 pub use subscriber::install;

@@ -6,9 +6,9 @@
 //!
 //! A boot id proves nothing: a container may have its own. A start time proves something only within one time namespace.
 
-use aclshim_trace::namespace;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::is_alone;
+use aclshim_trace::system::namespace;
 use std::fs::File;
 
 /// What is known of a process's life.
@@ -121,7 +121,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aclshim_trace::layout::Header;
+    use aclshim_trace::ring::layout::Header;
 
     fn us() -> Box<Header> {
         // SAFETY: zero is a valid header.

@@ -9,11 +9,11 @@ use crate::modules::Modules;
 use crate::seen::{Lost, Remark, Seen, Watch, Whose};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
+use aclshim_trace::record::annotation::Told as Said;
+use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Call, Entry, REFUSED, decode};
-use aclshim_trace::segment;
-use aclshim_trace::segment_reader::Block;
-use aclshim_trace::slot::{Head, Layout, Words};
-use aclshim_trace::told::Told as Said;
+use aclshim_trace::segment::format::Head as BlockHead;
+use aclshim_trace::segment::reader::Block;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -173,7 +173,7 @@ impl Process {
     }
 
     /// The thread that a new block of a ring begins with, if that is known.
-    pub(crate) fn thread<W: Watch + ?Sized>(&mut self, head: &segment::Head, watch: &mut W) {
+    pub(crate) fn thread<W: Watch + ?Sized>(&mut self, head: &BlockHead, watch: &mut W) {
         let lane = self.lanes.entry(head.ring).or_default();
         if head.thread != 0 && head.thread != lane.thread && head.first >= lane.end {
             self.finish(head.ring, watch);
@@ -182,7 +182,7 @@ impl Process {
     }
 
     /// Takes note of a block that the trace holds.
-    pub(crate) fn block(&mut self, head: &segment::Head) {
+    pub(crate) fn block(&mut self, head: &BlockHead) {
         let blocks = &mut self.lanes.entry(head.ring).or_default().blocks;
         blocks.swap(0, 1);
         blocks[1] = head.first..head.first.saturating_add(head.slots.into());
@@ -245,7 +245,7 @@ impl Process {
     /// in the way; the thread that they are of.
     pub(crate) fn cede<W: Watch + ?Sized>(
         &mut self,
-        head: &segment::Head,
+        head: &BlockHead,
         slots: &[Words],
         run: &Run,
         watch: &mut W,

@@ -7,11 +7,11 @@ use aclshim_facts::Function;
 use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::call;
 use aclshim_facts::direction::Direction;
-use aclshim_trace::clock::Calibration;
 use aclshim_trace::origin::Origin;
+use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Call, REFUSED, one_slot};
-use aclshim_trace::slot::{Head, Layout, Words};
-use aclshim_trace::told::Told;
+use aclshim_trace::system::clock::Calibration;
 use std::borrow::Cow;
 
 /// Where a call was made.

@@ -3,9 +3,9 @@
 use crate::chain::{Chain, Place};
 use crate::failure::{Failure, Report, Step, Trouble};
 use crate::names::{self, Kind};
-use aclshim_trace::layout::Header;
-use aclshim_trace::segment::{BLOCK_MAGIC, HEAD, Head, LONGEST_PAYLOAD, Preamble, kind};
-use aclshim_trace::segment_reader::SegmentReader;
+use aclshim_trace::ring::layout::Header;
+use aclshim_trace::segment::format::{BLOCK_MAGIC, HEAD, Head, LONGEST_PAYLOAD, Preamble, kind};
+use aclshim_trace::segment::reader::SegmentReader;
 use std::fs::OpenOptions;
 use std::io;
 use std::mem::offset_of;

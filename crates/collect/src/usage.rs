@@ -10,7 +10,7 @@
 //! has written to it, costs one look too many, or comes one look too late.
 
 use crate::directory::Directory;
-use aclshim_trace::segment::checksum;
+use aclshim_trace::segment::format::checksum;
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io;

@@ -2,11 +2,11 @@
 
 use aclshim_collect::drain::Drain;
 use aclshim_collect::inside::{self, Host};
-use aclshim_trace::file::{self, File};
-use aclshim_trace::layout::{Control, Header, Mode};
 use aclshim_trace::reader::{self, Reading, Ring, RingFile};
-use aclshim_trace::ring::Place;
-use aclshim_trace::slot::{Head, Layout, Slot};
+use aclshim_trace::record::slot::{Head, Layout, Slot};
+use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::file::{self, File};
+use aclshim_trace::ring::layout::{Control, Header, Mode};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

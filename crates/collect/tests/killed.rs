@@ -9,15 +9,15 @@ use aclshim_collect::names::{Who, stem};
 use aclshim_collect::outside::Outside;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::Survey;
-use aclshim_trace::file;
-use aclshim_trace::layout::{Header, Mode};
-use aclshim_trace::namespace;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile};
-use aclshim_trace::ring;
-use aclshim_trace::segment::{Head, Preamble};
-use aclshim_trace::segment_reader::SegmentReader;
-use aclshim_trace::slot::{self, Layout};
+use aclshim_trace::record::slot::{self, Layout};
+use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::file;
+use aclshim_trace::ring::layout::{Header, Mode};
+use aclshim_trace::segment::format::{Head, Preamble};
+use aclshim_trace::segment::reader::SegmentReader;
+use aclshim_trace::system::namespace;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 const CALLS: u64 = 5;
 
 /// The ring file of a dead process of another boot, which writes to `out`; and its only ring.
-fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, ring::Place) {
+fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, Place) {
     let (folder_bytes, out_bytes) = (folder.as_os_str().as_bytes(), out.as_os_str().as_bytes());
     let made = file::create(folder_bytes, 64, |header| {
         header.functions = 1;
@@ -45,14 +45,14 @@ fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, ring::Place) {
     .unwrap();
     let (control, slots) = made.add_ring(folder_bytes, 0).unwrap();
     control.owner.store(7, Ordering::Relaxed);
-    let place = ring::Place::default();
+    let place = Place::default();
     place.open(control, slots, mode, 0);
     made.header.rings.store(1, Ordering::Release);
     (reader::files(folder).unwrap().remove(0), place)
 }
 
 /// Makes so many calls.
-fn call(place: &ring::Place, calls: u64) {
+fn call(place: &Place, calls: u64) {
     for _ in 0..calls {
         let number = place.claim(1).unwrap();
         let head = slot::Head::done(number, Layout::Linear, 0);

@@ -4,9 +4,9 @@ use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::Survey;
-use aclshim_trace::layout::{Header, Moment};
-use aclshim_trace::segment::{Head, kind};
-use aclshim_trace::slot::{self, Layout};
+use aclshim_trace::record::slot::{self, Layout};
+use aclshim_trace::ring::layout::{Header, Moment};
+use aclshim_trace::segment::format::{Head, kind};
 use std::fs;
 use std::sync::atomic::Ordering;
 

@@ -1,15 +1,15 @@
 //! The reader in `docs/read_trace.py` needs nothing but `docs/trace-format.md`. It must see what ours sees.
 
 use aclshim_collect::drain::Drain;
-use aclshim_trace::file;
-use aclshim_trace::layout::{Control, Mode};
 use aclshim_trace::reader::{self, Reading, Ring, RingFile};
+use aclshim_trace::record::annotation::{Telling, Told};
+use aclshim_trace::record::slot::{Head, Layout, Note, Slot, Words};
 use aclshim_trace::record::{Entry, Extent, Follows, decode};
-use aclshim_trace::ring::Place;
-use aclshim_trace::segment::kind;
-use aclshim_trace::segment_reader::SegmentReader;
-use aclshim_trace::slot::{Head, Layout, Note, Slot, Words};
-use aclshim_trace::told::{Telling, Told};
+use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::file;
+use aclshim_trace::ring::layout::{Control, Mode};
+use aclshim_trace::segment::format::kind;
+use aclshim_trace::segment::reader::SegmentReader;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

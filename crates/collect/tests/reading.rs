@@ -7,10 +7,10 @@ use aclshim_collect::seen::{Seen, Watch};
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::rule::Severity;
-use aclshim_trace::layout::Header;
+use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
 use aclshim_trace::record::{Extent, Finding, found_words};
-use aclshim_trace::segment::{Head, kind};
-use aclshim_trace::slot::{self, Layout, Note, Words, end_word};
+use aclshim_trace::ring::layout::Header;
+use aclshim_trace::segment::format::{Head, kind};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,36 +1,31 @@
-//! What a process leaves in shared memory, and how it is read back.
+//! The records of a process: how they lie in shared memory and in trace files, how they are written and read back.
 //!
-//! [`layout`] and [`slot`] are the format. [`ring`] and [`file`] write it inside the host: no heap, no
-//! lock, and no [`descriptor`] that stays. [`reader`], [`ring_file`] and [`record`] read it, inside and outside;
-//! [`origin`] tells whose it is.
-//! [`segment`], [`segment_reader`] and [`turn`] are the files that a drain makes of it.
+//! The story of one record:
+//!
+//! 1. A thread of the host claims slots through its [`ring::cursor::RingCursor`], stores the call's arguments and shows
+//!    the record as in flight ([`record::slot`]). The ring lies in a file on tmpfs ([`ring::file`], [`ring::layout`]),
+//!    so that nothing has to be flushed and SIGKILL loses nothing.
+//! 2. When the call returns, the thread stores code and duration, and shows the record as done.
+//! 3. A drain, in the same process or in another one, maps the ring file and copies whole records out of it ([`reader`]).
+//!    A command that only looks takes a snapshot instead, and leaves the ring as it is.
+//! 4. The drain appends them as blocks to a trace segment ([`mod@segment`]).
+//! 5. Whoever reads either decodes slots to typed entries ([`record::decode`]); [`origin`] says which process wrote them.
+//!
+//! The memory order that steps 1 to 3 rely on is described in [`mod@ring`].
+//!
+//! Rooms depend on each other in this order: `sync`, [`system`], [`record`], [`mod@ring`], [`origin`],
+//! [`reader`], [`mod@segment`]. What runs inside the host ([`system`], [`mod@ring`]) uses no heap and no lock, and leaves
+//! no descriptor open.
 
 #[cfg(not(loom))]
-pub mod clock;
-#[cfg(not(loom))]
-pub mod descriptor;
-#[cfg(not(loom))]
 pub mod documents;
-#[cfg(not(loom))]
-pub mod file;
-pub mod generation;
-pub mod layout;
-#[cfg(not(loom))]
-pub mod namespace;
 #[cfg(not(loom))]
 pub mod origin;
 pub mod reader;
 pub mod record;
 pub mod ring;
-#[cfg(not(loom))]
-pub mod ring_file;
-#[cfg(not(loom))]
-pub mod ring_reader;
-#[cfg(all(test, not(loom)))]
-mod sample;
 pub mod segment;
-pub mod segment_reader;
-pub mod slot;
 pub mod sync;
-pub mod told;
-pub mod turn;
+pub mod system;
+#[cfg(all(test, not(loom)))]
+mod tests;

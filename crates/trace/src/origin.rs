@@ -1,9 +1,9 @@
 //! Who wrote a ring or a trace: its header, read.
 
-use crate::clock::{self, Calibration};
-use crate::layout::{Clock, Header, Moment};
-use crate::namespace;
+use crate::ring::layout::Header;
 use crate::sync::{AtomicU64, Ordering};
+use crate::system::clock::{self, Calibration, Clock, Moment};
+use crate::system::namespace;
 use core::sync::atomic::AtomicU8;
 use std::ffi::OsStr;
 use std::mem::offset_of;
@@ -229,7 +229,7 @@ mod tests {
         let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
         (header.pid, header.born_ns, header.functions) = (7, 8, 2);
         header.names[0][..3].copy_from_slice(b"one");
-        header.names[1] = [b'x'; crate::layout::NAME];
+        header.names[1] = [b'x'; crate::ring::layout::NAME];
         header.host[..6].copy_from_slice(b"h\xffst\0z");
         header.dir[..4].copy_from_slice(b"/d\xff\0");
         header
@@ -304,14 +304,14 @@ mod tests {
     fn a_count_of_functions_beyond_the_table_is_cut() {
         let mut header = header();
         header.functions = u32::MAX;
-        assert_eq!(Origin::new(&header).functions.len(), crate::layout::FUNCTIONS);
+        assert_eq!(Origin::new(&header).functions.len(), crate::ring::layout::FUNCTIONS);
     }
 
     #[test]
     fn the_pace_of_another_boot_comes_from_the_file_alone() {
         let header = header();
         assert_eq!(Origin::new(&header).calibration, None);
-        let set = |moment: &crate::layout::Moment, values: [u64; 3]| {
+        let set = |moment: &crate::system::clock::Moment, values: [u64; 3]| {
             let fields = [&moment.ticks, &moment.realtime_ns, &moment.monotonic_ns];
             fields.iter().zip(values).for_each(|(field, value)| field.store(value, Ordering::Relaxed));
         };

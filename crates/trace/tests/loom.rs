@@ -7,11 +7,11 @@
 //! cell beside each slot that must never be read and written at once.
 #![cfg(loom)]
 
-use aclshim_trace::layout::{Control, Mode};
 use aclshim_trace::reader::{Reading, Ring};
+use aclshim_trace::record::slot::{Head, Layout, Note, Slot, State, end_word};
 use aclshim_trace::record::{Entry, Extent, decode};
-use aclshim_trace::ring::Place;
-use aclshim_trace::slot::{Head, Layout, Note, Slot, State, end_word};
+use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::layout::{Control, Mode};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;

@@ -3,8 +3,8 @@
 use super::left::Left;
 use super::pattern::{code_of, identify};
 use super::truth::{LANES, Truth};
+use aclshim_trace::record::slot::{Head, State};
 use aclshim_trace::record::{Entry, decode};
-use aclshim_trace::slot::{Head, State};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 

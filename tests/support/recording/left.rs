@@ -2,12 +2,12 @@
 
 use super::traces;
 use crate::support::Output;
-use aclshim_collect::format::{MAGIC, kind};
-use aclshim_collect::segment_reader::{SegmentReader, Stop, Wrong};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, Reading, RingFile};
+use aclshim_trace::record::slot::Words;
 use aclshim_trace::record::{Call, Entry, decode};
-use aclshim_trace::slot::Words;
+use aclshim_trace::segment::format::{MAGIC, kind};
+use aclshim_trace::segment::reader::{SegmentReader, Stop, Wrong};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufReader;

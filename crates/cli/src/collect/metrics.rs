@@ -10,7 +10,7 @@ use aclshim_facts::Function;
 use aclshim_facts::abi;
 use aclshim_facts::direction::Direction;
 use aclshim_facts::rule::{Rule, Severity};
-use aclshim_trace::layout::{PREFIX, SUFFIX};
+use aclshim_trace::ring::layout::{PREFIX, SUFFIX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;

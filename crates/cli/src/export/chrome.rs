@@ -6,7 +6,7 @@ use super::text::json_pair;
 use super::texts::Texts;
 use super::timeline::{self, New, Span, Tracks, What};
 use crate::output::Output;
-use aclshim_trace::told::Told;
+use aclshim_trace::record::annotation::Told;
 use anyhow::Result;
 use std::io::Write;
 

@@ -7,7 +7,7 @@ use super::texts::{Text, Texts};
 use super::timeline::{self, New, Span, Tracks, What, scattered};
 use crate::output::Output;
 use aclshim_collect::judge::rule_ids;
-use aclshim_trace::told::Told;
+use aclshim_trace::record::annotation::Told;
 use anyhow::Result;
 use prost::Message;
 use std::collections::{HashMap, HashSet};

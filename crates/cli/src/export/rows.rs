@@ -10,7 +10,7 @@ use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::told::Told;
+use aclshim_trace::record::annotation::Told;
 use anyhow::Result;
 use std::collections::HashMap;
 

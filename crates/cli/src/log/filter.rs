@@ -5,7 +5,7 @@ use aclshim_collect::labels::Labels;
 use aclshim_collect::seen::{Remark, Seen};
 use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, written};
-use aclshim_trace::told::Told;
+use aclshim_trace::record::annotation::Told;
 use anyhow::{Result, ensure};
 
 /// What is asked for; a call is shown if all of it holds.

@@ -3,7 +3,7 @@
 use crate::spoken::spoken;
 use crate::time::moment;
 use aclshim_collect::seen::Remark;
-use aclshim_trace::told::{Named, Told};
+use aclshim_trace::record::annotation::{Named, Told};
 use serde::Serialize;
 
 /// A mark, a scope or a name for programs. Unlike a call it has an `event`.

@@ -5,7 +5,7 @@ use super::kept::Keeper;
 use super::timeline::Timeline;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_facts::Function;
-use aclshim_trace::told::Told;
+use aclshim_trace::record::annotation::Told;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

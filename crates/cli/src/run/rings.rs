@@ -2,9 +2,9 @@
 
 use super::say;
 use aclshim_collect::outside::{Outside, Passed};
-use aclshim_trace::clock::realtime_ns;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingReader};
+use aclshim_trace::system::clock::realtime_ns;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

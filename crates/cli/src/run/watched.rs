@@ -6,7 +6,7 @@ use super::rings::{self, Place, Rings};
 use super::summary::Told;
 use super::{NOT_FOUND, NOT_STARTED, program, say};
 use aclshim_facts::settings::Setting;
-use aclshim_trace::clock::realtime_ns;
+use aclshim_trace::system::clock::realtime_ns;
 use anyhow::{Context, Result};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

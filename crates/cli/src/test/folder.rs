@@ -2,7 +2,7 @@
 
 use crate::config::InForce;
 use aclshim_facts::settings::DIR;
-use aclshim_trace::clock::realtime_ns;
+use aclshim_trace::system::clock::realtime_ns;
 use anyhow::{Context, Result};
 use std::ffi::OsStr;
 use std::fs;

@@ -4,8 +4,8 @@ use crate::sarif::Counts;
 use aclshim_collect::seen::{Remark, Seen, Watch};
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_golden::{Attribute, Call, End, Item, MARK_INJECTED, MARK_REFUSED, Name, Named, Run};
+use aclshim_trace::record::annotation::{self, Told};
 use aclshim_trace::record::{self, INJECTED, REFUSED};
-use aclshim_trace::told::{self, Told};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -57,8 +57,8 @@ impl Watch for Gather {
             Told::ScopeEnd { id, .. } => _ = self.open.remove(&(process, *id)),
             Told::Name { kind, begin, size, name } => {
                 let named = match kind {
-                    told::Named::Stream => Named::Stream(*begin),
-                    told::Named::Buffer => Named::Buffer { begin: *begin, size: *size },
+                    annotation::Named::Stream => Named::Stream(*begin),
+                    annotation::Named::Buffer => Named::Buffer { begin: *begin, size: *size },
                 };
                 if let Some(runs) = &mut self.runs {
                     let name = Name { at: remark.ticks, named, name: name.clone() };

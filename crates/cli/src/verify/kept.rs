@@ -3,10 +3,10 @@
 pub use aclshim_collect::life::{Life, life, of_ring};
 pub use aclshim_collect::ownership::{Ignored, Owners};
 use aclshim_facts::settings::RING_DIR;
-use aclshim_trace::layout;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingReader, Unreadable};
-use aclshim_trace::segment;
+use aclshim_trace::ring::layout;
+use aclshim_trace::segment::format::MAGIC;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -65,9 +65,9 @@ pub fn kind(path: &Path) -> io::Result<Option<Kind>> {
     let bytes = beginning(path)?;
     let has = |end: &str| path.extension().is_some_and(|extension| extension == end);
     Ok(match () {
-        () if bytes.starts_with(&segment::MAGIC) => Some(Kind::Trace),
+        () if bytes.starts_with(&MAGIC) => Some(Kind::Trace),
         () if bytes.starts_with(&layout::MAGIC.to_le_bytes()) => Some(Kind::Ring),
-        () if has("acltrace") && segment::MAGIC.starts_with(&bytes) => Some(Kind::Trace),
+        () if has("acltrace") && MAGIC.starts_with(&bytes) => Some(Kind::Trace),
         () if has("jsonl") => Some(Kind::Log),
         () => None,
     })

@@ -9,7 +9,7 @@ use crate::modules::Modules;
 use crate::seen::{Watch, Whose};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::slot::Words;
+use aclshim_trace::record::slot::Words;
 
 /// What must be known of the process, and what its calls add up to here.
 pub(crate) struct Aside {

@@ -1,6 +1,6 @@
 //! Reading a trace ahead: while its calls are added up here, what follows is read and summed up in a thread of its own.
 
-use aclshim_trace::segment_reader::{Block, SegmentReader, Wrong};
+use aclshim_trace::segment::reader::{Block, SegmentReader, Wrong};
 use std::fs::File;
 use std::io::BufReader;
 use std::sync::mpsc::{channel, sync_channel};

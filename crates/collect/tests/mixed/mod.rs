@@ -1,10 +1,10 @@
 //! A trace of all that a reader may meet, made by dice: calm blocks of common calls, and wild ones of everything else.
 
 use aclshim_facts::{FUNCTIONS, Function};
-use aclshim_trace::layout::{Clock, Header};
+use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
 use aclshim_trace::record::{Extent, Finding};
-use aclshim_trace::segment::{Head, Preamble, kind};
-use aclshim_trace::slot::{self, Layout, Note, Words, end_word};
+use aclshim_trace::ring::layout::{Clock, Header};
+use aclshim_trace::segment::format::{Head, Preamble, kind};
 use std::sync::atomic::Ordering;
 
 const RINGS: u64 = 3;

@@ -3,7 +3,7 @@ use crate::tally::{Clocked, Slow};
 use aclshim_collect::survey::Survey;
 use aclshim_facts::Function;
 use aclshim_facts::direction::Direction;
-use aclshim_trace::clock::Calibration;
+use aclshim_trace::system::clock::Calibration;
 use std::path::PathBuf;
 
 #[path = "../../../../collect/tests/mixed/mod.rs"]

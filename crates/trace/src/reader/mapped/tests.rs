@@ -1,9 +1,9 @@
 use super::*;
-use crate::file;
-use crate::layout::{Mode, stride};
 use crate::reader::Reading;
-use crate::ring::Place;
-use crate::slot::{Head, Layout};
+use crate::record::slot::{Head, Layout};
+use crate::ring::cursor::Place;
+use crate::ring::file;
+use crate::ring::layout::{Mode, stride};
 
 /// A folder that goes away with its test.
 struct Folder(PathBuf);
@@ -131,7 +131,7 @@ fn a_ring_that_cannot_be_mapped_is_not_one_that_is_not_made() {
     assert_eq!(look(begin), (true, true));
     // Nothing can be mapped from the middle of a page; the system may refuse it for want of memory, too.
     control.notes_lost.store(7 << 32 | 7, Ordering::Relaxed);
-    let notes_lost = std::mem::offset_of!(crate::layout::Control, notes_lost) as u64;
+    let notes_lost = std::mem::offset_of!(crate::ring::layout::Control, notes_lost) as u64;
     File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
     assert_eq!(look(begin + notes_lost), (false, false));
 }

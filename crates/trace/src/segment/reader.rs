@@ -1,10 +1,10 @@
 //! Reading a trace segment from beginning to end, and past what is damaged.
 
-use crate::segment::{
+use crate::record::slot::Words;
+use crate::segment::format::{
     BLOCK_MAGIC, Checksum, HEAD, Head, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, half, kind,
     word,
 };
-use crate::slot::Words;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Seek};
@@ -174,7 +174,7 @@ const EARNED: u64 = 4;
 /// So many damages are told one by one; the last one stands for all that follow.
 const MOST_DAMAGES: usize = 100;
 /// The length of the headers that we write.
-const USUAL_HEADER: usize = size_of::<crate::layout::Header>().next_multiple_of(HEAD);
+const USUAL_HEADER: usize = size_of::<crate::ring::layout::Header>().next_multiple_of(HEAD);
 /// So much room is made at once for what a head says that follows.
 const MOST_AT_ONCE: usize = 256 * 1024;
 /// So much is read at once while a block is looked for.

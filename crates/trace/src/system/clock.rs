@@ -1,7 +1,28 @@
 //! Ticks, and what they are in nanoseconds.
 
-use crate::layout::{Clock, Moment};
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// What ticks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Clock {
+    /// The processor's counter (x86-64: the invariant time-stamp counter, aarch64: cntvct_el0).
+    Counter = 0,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    Monotonic = 1,
+}
+
+/// One moment by three clocks.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Moment {
+    /// Ticks; written last, 0 while there is no second moment.
+    pub ticks: AtomicU64,
+    /// CLOCK_REALTIME.
+    pub realtime_ns: AtomicU64,
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: AtomicU64,
+}
 
 /// The processor's counter.
 #[inline(always)]

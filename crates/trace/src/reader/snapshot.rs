@@ -8,12 +8,13 @@
 //! other, are equal: a writer clears the head before it changes a word, no head comes back, and so a word that is newer
 //! than its head in the first copy has another head in the second one.
 
-use crate::layout::{CONTROL, Control, Header, Moment};
 use crate::origin::header_of;
-use crate::reader::Ring;
-use crate::ring_file::{MOST_RINGS, Mapping, Unreadable, open_checked, slots_of};
-use crate::slot::Slot;
+use crate::reader::mapped::{MOST_RINGS, Mapping, Unreadable, open_checked, slots_of};
+use crate::reader::view::Ring;
+use crate::record::slot::Slot;
+use crate::ring::layout::{CONTROL, Control, Header};
 use crate::sync::{Ordering, fence};
+use crate::system::clock::Moment;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::offset_of;

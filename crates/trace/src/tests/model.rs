@@ -1,12 +1,12 @@
 //! Any sequence of what a writer and a drain may do, against a model that remembers everything.
 
-use crate::layout::Mode;
+use super::sample::{Open, Pass, Sample};
 use crate::reader::Reading;
+use crate::record::annotation::{Telling, Told};
+use crate::record::slot::{Head, Layout, Note};
 use crate::record::{End, Entry};
-use crate::sample::{Open, Pass, Sample};
-use crate::slot::{Head, Layout, Note};
+use crate::ring::layout::Mode;
 use crate::sync::{AtomicU64, Ordering};
-use crate::told::{Telling, Told};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeMap;

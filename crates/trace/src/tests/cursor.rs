@@ -1,7 +1,10 @@
-use super::*;
+use super::sample::Sample;
 use crate::reader::Reading;
 use crate::record::Entry;
-use crate::sample::Sample;
+use crate::record::slot::Note;
+use crate::ring::cursor::Place;
+use crate::ring::layout::Mode;
+use crate::sync::Ordering;
 
 fn counts(sample: &Sample) -> [u64; 3] {
     let control = &sample.control;
@@ -168,7 +171,7 @@ fn a_ring_is_taken_over_where_it_stands() {
 fn a_place_that_was_copied_from_the_process_that_forked_is_not_open() {
     let sample = Sample::new(16, Mode::Audit, 0);
     assert!(!sample.place.open(&sample.control, &sample.slots, Mode::Audit, 9), "only once");
-    sample.place.generation.store(crate::generation::current() + 1, Ordering::Relaxed);
+    sample.place.generation.store(crate::system::generation::current() + 1, Ordering::Relaxed);
     assert!(!sample.place.is_open() && sample.place.control().is_none());
     assert_eq!(sample.place.claim(1), Err(0));
     assert!(!sample.note(Note::Mark, &[1]), "nothing is written");

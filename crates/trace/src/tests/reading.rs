@@ -1,8 +1,9 @@
-use super::*;
-use crate::layout::Mode;
+use super::sample::{Open, Sample};
+use crate::reader::Reading;
+use crate::record::slot::Note;
+use crate::record::slot::{Head, Layout, State};
 use crate::record::{End, Entry};
-use crate::sample::{Open, Sample};
-use crate::slot::Note;
+use crate::ring::layout::Mode;
 
 const ALL: [Reading; 3] = [Reading::Drain, Reading::Finish, Reading::Look];
 

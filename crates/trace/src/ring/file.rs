@@ -3,11 +3,11 @@
 //! Nothing here allocates, locks or keeps a descriptor; all of it is a cold path, on a stack that
 //! may be small.
 
-use crate::clock;
-use crate::descriptor::Descriptor;
-use crate::layout::{CONTROL, Control, FIRST, HEADER, Header, MAGIC, PREFIX, SUFFIX, VERSION, stride};
-use crate::slot::Slot;
+use crate::record::slot::Slot;
+use crate::ring::layout::{CONTROL, Control, FIRST, HEADER, Header, MAGIC, PREFIX, SUFFIX, VERSION, stride};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::system::clock;
+use crate::system::descriptor::Descriptor;
 use aclshim_facts::text::Text;
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;

@@ -1,8 +1,8 @@
 //! A process's ring file, mapped from outside to drain its rings.
 
-use crate::layout::{CONTROL, Header, MAGIC, PREFIX, SUFFIX, VERSION};
-use crate::reader::Ring;
-use crate::slot::Slot;
+use crate::reader::view::Ring;
+use crate::record::slot::Slot;
+use crate::ring::layout::{CONTROL, Header, MAGIC, PREFIX, SUFFIX, VERSION};
 use crate::sync::Ordering;
 use std::ffi::OsStr;
 use std::fmt;
@@ -45,7 +45,7 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 /// A ring file of our own user, mapped. To look at files of others, which these can truncate, there is
-/// [`RingReader`](crate::ring_reader::RingReader).
+/// [`RingReader`](crate::reader::snapshot::RingReader).
 pub struct RingFile {
     /// Where it is.
     pub path: PathBuf,
@@ -157,7 +157,7 @@ impl RingFile {
 /// More than any process has: what a file says beyond that is nonsense.
 const MOST_SLOTS: u32 = 1 << 20;
 /// The same for rings.
-pub const MOST_RINGS: u32 = crate::layout::RINGS;
+pub const MOST_RINGS: u32 = crate::ring::layout::RINGS;
 
 /// Opens a file that begins as a ring file of our version does, and is long enough for a header.
 pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<File, Unreadable> {
@@ -182,7 +182,8 @@ pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<Fil
 /// How many slots the rings of a file have, if what its header says of them makes sense.
 pub(crate) fn slots_of(header: &Header) -> Result<usize, Unreadable> {
     let slots = header.slots;
-    let is_plausible = slots.is_power_of_two() && slots <= MOST_SLOTS && header.stride >= crate::layout::stride(slots);
+    let is_plausible =
+        slots.is_power_of_two() && slots <= MOST_SLOTS && header.stride >= crate::ring::layout::stride(slots);
     if is_plausible { Ok(slots as usize) } else { Err(Unreadable::NotOurs) }
 }
 

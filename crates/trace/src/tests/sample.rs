@@ -1,10 +1,10 @@
 //! A ring on the heap, for tests, written to as the shim does.
 
-use crate::layout::{Control, Mode};
 use crate::reader::{Reading, Ring};
+use crate::record::slot::{Head, Layout, Note, Slot, end_word};
 use crate::record::{Entry, Extent, decode};
-use crate::ring::Place;
-use crate::slot::{Head, Layout, Note, Slot, end_word};
+use crate::ring::cursor::Place;
+use crate::ring::layout::{Control, Mode};
 use crate::sync::Ordering;
 use std::sync::Arc;
 

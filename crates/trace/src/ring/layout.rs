@@ -6,6 +6,7 @@
 //! the slots behind it. Rings begin at multiples of the largest page size that we run on.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+pub use crate::system::clock::{Clock, Moment};
 use core::sync::atomic::AtomicU8;
 
 /// The first eight bytes of a finished file; written last.
@@ -37,28 +38,6 @@ pub enum Mode {
     Flight = 1,
     /// The caller waits a bounded time, then as `Audit`.
     Lossless = 2,
-}
-
-/// What ticks are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Clock {
-    /// The processor's counter (x86-64: the invariant time-stamp counter, aarch64: cntvct_el0).
-    Counter = 0,
-    /// CLOCK_MONOTONIC in nanoseconds.
-    Monotonic = 1,
-}
-
-/// One moment by three clocks.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Moment {
-    /// Ticks; written last, 0 while there is no second moment.
-    pub ticks: AtomicU64,
-    /// CLOCK_REALTIME.
-    pub realtime_ns: AtomicU64,
-    /// CLOCK_MONOTONIC.
-    pub monotonic_ns: AtomicU64,
 }
 
 /// Who the process is and how its rings are laid out. Texts end with a NUL.

@@ -1,5 +1,6 @@
 use super::*;
-use crate::slot::{WORDS, end_word};
+use crate::record::slot::{WORDS, end_word};
+use crate::record::{INJECTED, REFUSED, batch_slots, found_words};
 
 fn done(head: Head) -> u64 {
     head.ended().0

@@ -1,9 +1,11 @@
-use super::*;
-use crate::layout::Mode;
+use super::sample::{Pass, Sample};
 use crate::reader::Reading;
+use crate::record::annotation::{LONGEST, Named, Telling, Told, cut, slots, slots_for, word};
+use crate::record::slot::WORDS;
+use crate::record::slot::{Head, Layout, Note};
 use crate::record::{self, Entry};
-use crate::sample::{Pass, Sample};
-use crate::slot::WORDS;
+use crate::ring::layout::Mode;
+use crate::sync::Ordering;
 
 fn tell(sample: &Sample, telling: &Telling<'_>, now: u64) -> bool {
     // SAFETY: the place is open, and only this thread writes.

@@ -1,7 +1,7 @@
 //! What lies behind the end of a ring file when a ring is added.
 
 use super::*;
-use crate::layout::FIRST;
+use crate::ring::layout::FIRST;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 

@@ -3,15 +3,13 @@
 //! A note of this kind has a text, and as many slots as that takes. What follows the first one is there before the first
 //! is shown, so nobody sees a part of it. Each slot is a note of its own to whoever does not know these.
 
-use crate::ring::{Place, add_alone};
-use crate::slot::{Head, Layout, Note, Words};
-use crate::sync::Ordering;
+use crate::record::slot::{Head, Layout, Note, Words};
 
 /// Texts are cut to so many bytes.
 pub const LONGEST: usize = 256;
 /// So many bytes of it stand in the first slot, and in each one behind.
-const IN_FIRST: usize = 24;
-const IN_OTHERS: usize = 56;
+pub(crate) const IN_FIRST: usize = 24;
+pub(crate) const IN_OTHERS: usize = 56;
 
 /// What has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +61,10 @@ pub enum Told {
 /// The same, to be written: no heap.
 #[derive(Clone, Copy)]
 pub struct Telling<'a> {
-    note: Note,
-    words: [u64; 2],
-    kind: u8,
-    text: &'a [u8],
+    pub(crate) note: Note,
+    pub(crate) words: [u64; 2],
+    pub(crate) kind: u8,
+    pub(crate) text: &'a [u8],
 }
 
 impl<'a> Telling<'a> {
@@ -97,7 +95,7 @@ impl<'a> Telling<'a> {
 }
 
 /// A text without what is too much of it, at the end of a character.
-fn cut(text: &[u8]) -> &[u8] {
+pub(crate) fn cut(text: &[u8]) -> &[u8] {
     let Some(behind) = text.get(LONGEST) else { return text };
     let is_inside = |byte: u8| byte & 0xc0 == 0x80;
     let mut end = LONGEST;
@@ -108,59 +106,17 @@ fn cut(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-const fn slots_for(length: usize) -> usize {
+pub(crate) const fn slots_for(length: usize) -> usize {
     1 + length.saturating_sub(IN_FIRST).div_ceil(IN_OTHERS)
 }
 
 /// Eight bytes of a text at a time, the last ones filled up.
-fn word(text: &[u8], at: usize) -> u64 {
+pub(crate) fn word(text: &[u8], at: usize) -> u64 {
     let rest = text.get(at..).unwrap_or_default();
     let mut bytes = [0; 8];
     let length = rest.len().min(8);
     bytes[..length].copy_from_slice(&rest[..length]);
     u64::from_le_bytes(bytes)
-}
-
-impl Place {
-    /// Leaves a note with a text; `false` if there is no room, which is counted. `now` is in ticks; `wait` may wait a
-    /// little and says whether to look once more.
-    ///
-    /// # Safety
-    /// The place is open, and the calling thread's.
-    pub unsafe fn tell(&self, telling: &Telling<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
-        let slots = telling.slots();
-        let ring = self.slots();
-        let number = match self.claim_of(ring, slots) {
-            Ok(number) => number,
-            Err(number) => {
-                // None in the child of a handler that has just forked.
-                let Some(control) = self.control() else { return false };
-                if !self.look_again(control, number, slots, wait) {
-                    if control.is_all_told() {
-                        control.lost_since.store(now, Ordering::Relaxed);
-                    }
-                    add_alone(&control.notes_lost, 1);
-                    return false;
-                }
-                // SAFETY: the caller's promise.
-                unsafe { self.tell_lost(control, now) };
-                number
-            }
-        };
-        let Telling { note, words: [one, other], kind, text } = *telling;
-        // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
-        let at = |number| unsafe { &*ring.at(number) };
-        // The first slot last: who sees it finds the others.
-        for nth in 1..slots {
-            let from = IN_FIRST + (nth as usize - 1) * IN_OTHERS;
-            let words: [u64; 7] = core::array::from_fn(|place| word(text, from + 8 * place));
-            at(number + nth).put(Head::done(number + nth, Layout::Note, Note::Text as u8), &words);
-        }
-        let what = text.len() as u64 | u64::from(kind) << 16;
-        let words = [now, one, other, what, word(text, 0), word(text, 8), word(text, 16)];
-        at(number).put(Head::done(number, Layout::Note, note as u8), &words);
-        true
-    }
 }
 
 /// Whether a slot is the rest of a text.
@@ -214,6 +170,3 @@ pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Told)> {
     };
     Some((ticks, told))
 }
-
-#[cfg(all(test, not(loom)))]
-mod tests;

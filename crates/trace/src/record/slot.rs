@@ -68,7 +68,7 @@ pub enum Note {
     Finding = 3,
     /// More of the stack of a call whose record came before: its number, and six return addresses at most.
     Stack = 4,
-    /// A scope begins: see [`crate::told`] for this and what follows.
+    /// A scope begins: see [`crate::record::annotation`] for this and what follows.
     Scope = 5,
     /// A scope ends.
     ScopeEnd = 6,

@@ -1,7 +1,7 @@
 //! Which segment of a process comes first.
 
-use crate::segment::{Head, Preamble};
-use crate::segment_reader::SegmentReader;
+use crate::segment::format::{Head, Preamble};
+use crate::segment::reader::SegmentReader;
 use std::io::Read;
 
 /// Where a segment stands among those of its process.

@@ -1,9 +1,9 @@
 use super::*;
-use crate::file;
-use crate::layout::{Mode, stride};
 use crate::reader::{Reading, files};
-use crate::ring::Place;
-use crate::slot::{Head, Layout};
+use crate::record::slot::{Head, Layout};
+use crate::ring::cursor::Place;
+use crate::ring::file;
+use crate::ring::layout::{Mode, stride};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicBool;

@@ -1,0 +1,7 @@
+//! Tests of what is written to a ring and read back from it: writer and reader together.
+
+mod annotation;
+mod cursor;
+mod model;
+mod reading;
+pub mod sample;
