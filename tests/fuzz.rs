@@ -11,7 +11,7 @@ use aclshim_collect::modules::Modules;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::survey::Survey;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::reader::{ReadMode, RingFile};
 use aclshim_trace::record::decode;
 use aclshim_trace::segment::format::{HEAD, Preamble};
 use aclshim_trace::segment::reader::{Block, SegmentReader};
@@ -303,7 +303,7 @@ fn read_trace(bytes: &[u8], path: &Path) {
 fn read_ring(bytes: &[u8], path: &Path) {
     fs::write(path, bytes).unwrap();
     survey(path);
-    for how in [Reading::Look, Reading::Flush, Reading::Finish] {
+    for how in [ReadMode::Peek, ReadMode::Flush, ReadMode::Finish] {
         let Ok(mut file) = RingFile::open_to_drain(path) else { continue };
         for number in 0..file.look_for_rings() {
             let Some(ring) = file.ring(number) else { continue };

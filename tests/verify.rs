@@ -9,7 +9,7 @@ use aclshim_collect::chain::Place;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_trace::record::slot::{self, Layout};
 use aclshim_trace::ring::layout::Header;
-use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::system::namespace;
 use keeping::{answer, command, files, kept, kept_with, only, verify};
 use serde_json::Value;
@@ -59,8 +59,8 @@ fn trace_of_us(dir: &Path, start_time: u64) -> TraceWriter {
 }
 
 /// The head of a block of that trace.
-fn head(kind: u32, number: u64) -> Head {
-    Head { kind, first: number, flags: 1, ticks: 1 + number, realtime_ns: 1000 + number, ..Head::default() }
+fn head(kind: u32, number: u64) -> BlockHead {
+    BlockHead { kind, first: number, flags: 1, ticks: 1 + number, realtime_ns: 1000 + number, ..BlockHead::default() }
 }
 
 /// Writes one more segment to it, with a call of that number.
@@ -216,14 +216,14 @@ fn a_cut_trace_whose_records_another_has_written_is_no_damage() {
 
 #[test]
 fn a_clock_that_goes_backwards_and_a_bad_line_in_a_log_are_named() {
-    use aclshim_trace::segment::format::{Head, kind};
+    use aclshim_trace::segment::format::{BlockHead, kind};
     let output = kept(&["1", "5"]).ok();
     let out = output.scratch.join("out");
     let trace = only(&out, "acltrace");
     let bytes = fs::read(&trace).unwrap();
     let mut reader = aclshim_trace::segment::reader::SegmentReader::open(&bytes[..]).unwrap();
     let mut spoilt = bytes[..reader.good() as usize].to_vec();
-    let calibration = |ticks| Head { kind: kind::CALIBRATION, ticks, realtime_ns: 1, ..Head::default() };
+    let calibration = |ticks| BlockHead { kind: kind::CALIBRATION, ticks, realtime_ns: 1, ..BlockHead::default() };
     for ticks in [9_000_000_000_000_000_000, 5] {
         spoilt.extend(calibration(ticks).to_bytes(&[9; 8]));
         spoilt.extend([9; 8]);

@@ -121,7 +121,7 @@ macro_rules! entries {
                     let gate = &GATES[Function::$name as usize][SLOT];
                     let call: Call = $role;
                     let short = Short::of(&call).filter(|short| short.fits(gate.detour()));
-                    let Some(frame) = short.and_then(|short| Frame::short(Function::$name, caller, short, gate.place())) else {
+                    let Some(frame) = short.and_then(|short| Frame::short(Function::$name, caller, short, gate.cursor())) else {
                         // SAFETY: the caller's promise, passed on unchanged. Something follows the call: ended by a
                         // jump, it would lay its stack arguments where the stub has its own words.
                         return unsafe {

@@ -19,7 +19,7 @@ use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Ver
 use aclshim_facts::rules::{ALIGN_64, ITEMS_APART, RULES, is_plain, is_sound, judge_each, predict};
 use aclshim_facts::world::{Stream, World};
 use aclshim_trace::record::slot::Note;
-use aclshim_trace::record::{Extent, FRAMES, Finding, REFUSED};
+use aclshim_trace::record::{Extent, FRAMES, REFUSED, RecordedFinding};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +29,7 @@ const MOST: usize = 4;
 /// What the rules say of a call.
 #[derive(Clone, Copy)]
 pub struct Judgement {
-    findings: [Option<Finding>; MOST],
+    findings: [Option<RecordedFinding>; MOST],
     /// One bit a rule.
     pub bits: u128,
     /// Whether the vendor refuses the call for one of them.
@@ -277,9 +277,9 @@ fn vendors_refusal(subject: &Subject<'_>) -> Option<Refusal> {
 }
 
 /// A finding as it is recorded, with what stands in the arrays: nobody can look there later.
-fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> Finding {
+fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> RecordedFinding {
     let values = finding.index.and_then(|index| entry(&subject.arrays, finding.argument, index)).unwrap_or_default();
-    Finding {
+    RecordedFinding {
         rule: rule.number,
         argument: finding.argument,
         severity: finding.severity as u8,
@@ -328,7 +328,7 @@ impl Judgement {
         Some(action)
     }
 
-    fn told(&self) -> impl Iterator<Item = &Finding> {
+    fn told(&self) -> impl Iterator<Item = &RecordedFinding> {
         self.findings.iter().flatten()
     }
 
@@ -337,7 +337,7 @@ impl Judgement {
         let is_told = |rule: &&&Rule| self.told().any(|finding| finding.rule == rule.number);
         let rest = RULES.iter().filter(|rule| self.bits >> rule.number & 1 == 1).filter(move |rule| !is_told(rule));
         let full = self.told().filter_map(|finding| {
-            let Finding { rule, argument, index, values, code, fail_index, .. } = *finding;
+            let RecordedFinding { rule, argument, index, values, code, fail_index, .. } = *finding;
             let severity = ALL_SEVERITIES.get(usize::from(finding.severity))?;
             Some(Told { rule, severity: *severity, argument, index, values, code, fail_index })
         });

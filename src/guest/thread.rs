@@ -5,7 +5,7 @@
 //! its two cache lines, where it is aligned to them. It stays at 128 bytes or less because a library
 //! that is opened late lives off the loader's small surplus.
 
-use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::cursor::RingCursor;
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
 
@@ -13,10 +13,10 @@ use core::cell::Cell;
 #[repr(C)]
 pub struct Thread {
     /// Where this thread records; NULL before its first copy.
-    pub place: Cell<*const Place>,
-    /// That, in the process in which it first copies. Never another ring's: in a child of a fork the thread gets a place
+    pub cursor: Cell<*const RingCursor>,
+    /// That, in the process in which it first copies. Never another ring's: in a child of a fork the thread gets a cursor
     /// that lies elsewhere, because whoever was interrupted amid a call still has this one in its registers.
-    pub own: Place,
+    pub own: RingCursor,
     /// The heap of a thread of ours, or the harness's while a host's thread sits at its desk; else NULL.
     pub heap: Cell<*mut crate::guest::heap::Heap>,
     /// What the host holds back while [`crate::guest::edge::undisturbed`] runs.
@@ -96,20 +96,20 @@ pub fn at(offset: isize) -> &'static Thread {
 
 /// Where the calling thread records, if its block lies at `offset`: as [`at`] finds it, in one load.
 #[inline(always)]
-pub fn place_at(offset: isize) -> *const Place {
+pub fn cursor_at(offset: isize) -> *const RingCursor {
     #[cfg(target_arch = "x86_64")]
     {
-        const { assert!(core::mem::offset_of!(Thread, place) == 0) };
-        let place;
+        const { assert!(core::mem::offset_of!(Thread, cursor) == 0) };
+        let cursor;
         // SAFETY: reads the thread's own block, which lives as long as its thread.
         unsafe {
-            asm!("mov {0}, qword ptr fs:[{1}]", out(reg) place, in(reg) offset,
+            asm!("mov {0}, qword ptr fs:[{1}]", out(reg) cursor, in(reg) offset,
                  options(nostack, readonly, preserves_flags));
         }
-        place
+        cursor
     }
     #[cfg(not(target_arch = "x86_64"))]
-    at(offset).place.get()
+    at(offset).cursor.get()
 }
 
 /// The calling thread's block.
@@ -119,7 +119,7 @@ pub fn current() -> &'static Thread {
 }
 
 /// Where the calling thread records, if it can.
-pub fn place() -> Option<&'static Place> {
-    // SAFETY: NULL, or a place that lives as long as its thread.
-    unsafe { current().place.get().as_ref() }.filter(|place| place.is_open())
+pub fn cursor() -> Option<&'static RingCursor> {
+    // SAFETY: NULL, or a cursor that lives as long as its thread.
+    unsafe { current().cursor.get().as_ref() }.filter(|cursor| cursor.is_open())
 }

@@ -16,7 +16,7 @@ use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use aclshim_facts::text::Text;
-use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::system::clock;
 use aclshim_trace::system::clock::Clock;
 use core::ffi::{CStr, c_void};
@@ -81,8 +81,8 @@ impl Gate {
 
     /// Where the calling thread records; only where there is no [`detour`](Self::detour).
     #[inline(always)]
-    pub fn place(&self) -> *const Place {
-        thread::place_at(self.thread.load(Ordering::Relaxed))
+    pub fn cursor(&self) -> *const RingCursor {
+        thread::cursor_at(self.thread.load(Ordering::Relaxed))
     }
 
     /// Whether a call must not take the short way; a word, so that it can be added to other reasons.

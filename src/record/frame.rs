@@ -1,9 +1,9 @@
 //! Recording one call: a slot claimed and shown as in flight before it, completed after it.
 //!
-//! Once a thread has its place, a call costs a claim of one instruction, two looks at the clock and
+//! Once a thread has its cursor, a call costs a claim of one instruction, two looks at the clock and
 //! the stores of one cache line: no lock, no heap, no system call. Everything else is cold.
 //!
-//! **Nesting** is read off the stack: the outermost frame leaves its address in the thread's place,
+//! **Nesting** is read off the stack: the outermost frame leaves its address in the thread's cursor,
 //! and a frame below that address is nested, if it was called from the vendor's side
 //! ([`crate::loader::vendor`]). (A depth counter would stay wrong for ever once an exception or a longjmp had
 //! passed through. The address alone would stay wrong until the host calls again from as high up; and
@@ -23,7 +23,7 @@ use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
 use aclshim_trace::record::slot::{Head, KIND_MAX, Layout, Note, Slot, end_word};
 use aclshim_trace::record::{Extent, found_words};
-use aclshim_trace::ring::cursor::{Place, Slots};
+use aclshim_trace::ring::cursor::{RingCursor, Slots};
 use aclshim_trace::ring::layout::Mode;
 use aclshim_trace::system::clock::{counter, monotonic_ns, ticks};
 use aclshim_trace::system::generation;
@@ -36,7 +36,7 @@ pub type Words = [u64; aclshim_trace::record::ARGUMENTS];
 
 /// A call under way, in the registers of its entry; when it began stands in its slot.
 pub struct Frame {
-    place: *const Place,
+    cursor: *const RingCursor,
     slot: *const Slot,
     head: Head,
     outer: usize,
@@ -106,23 +106,23 @@ impl Frame {
     /// `None` if there is anything unusual about it: the long way knows what to do. (So nothing is called
     /// on the short one, and the arguments stay in their registers.)
     #[inline(always)]
-    pub fn short(function: Function, caller: usize, short: Short, place: *const Place) -> Option<Self> {
-        // SAFETY: NULL, or a place that lives as long as its thread.
-        let place = unsafe { place.as_ref() }?;
-        let (here, outer) = (stack(), place.outermost.load(Ordering::Relaxed));
+    pub fn short(function: Function, caller: usize, short: Short, cursor: *const RingCursor) -> Option<Self> {
+        // SAFETY: NULL, or a cursor that lives as long as its thread.
+        let cursor = unsafe { cursor.as_ref() }?;
+        let (here, outer) = (stack(), cursor.outermost.load(Ordering::Relaxed));
         if outer > here {
             return None;
         }
-        let slots = place.slots();
-        let number = match place.claim_of(slots, 1) {
+        let slots = cursor.slots();
+        let number = match cursor.claim_in(slots, 1) {
             Ok(number) => number,
             Err(claimed) => {
-                // SAFETY: this thread's place.
-                unsafe { place.give_up(claimed) };
+                // SAFETY: this thread's cursor.
+                unsafe { cursor.give_up(claimed) };
                 return None;
             }
         };
-        place.outermost.store(here, Ordering::Relaxed);
+        cursor.outermost.store(here, Ordering::Relaxed);
         let head = Head::in_flight(number, short.layout, function as u8, short.kind);
         let mut slot = slots.at(number);
         let mut head = head;
@@ -132,13 +132,13 @@ impl Frame {
         unsafe {
             asm!("/* {0} {1} */", inout(reg) slot, inout(reg) head.0, options(nomem, nostack, preserves_flags));
         }
-        // SAFETY: the claim says that the place was open, and slots stay mapped.
+        // SAFETY: the claim says that the cursor was open, and slots stay mapped.
         let slot = unsafe { &*slot };
         slot.clear();
         store(slot, caller, short.words);
         slot.set(1, counter());
         slot.show(head);
-        Some(Self { place, slot, head, outer, generation: slots.generation })
+        Some(Self { cursor, slot, head, outer, generation: slots.generation })
     }
 
     /// Any other call begins. `here` is the [`stack`] of the frame that makes it: ours may lie below the frames of a
@@ -158,8 +158,8 @@ impl Frame {
             return Self::none();
         }
         let Some(claim) = claim(slots) else { return Self::none() };
-        let Claim { place, number, .. } = claim;
-        let (head, outer) = enter(place, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));
+        let Claim { cursor, number, .. } = claim;
+        let (head, outer) = enter(cursor, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));
         let follow = |nth: u64, layout, words: &[u64]| {
             let number = number + nth;
             claim.slot(number).put(Head::done(number, layout, function as u8), words);
@@ -176,30 +176,31 @@ impl Frame {
             follow(nth, Layout::Items, &[]);
         }
         store(slot, caller, [words[0], words[1], words[2], words[3]]);
-        slot.set(1, ticks(place.clock.load(Ordering::Relaxed)));
+        slot.set(1, ticks(cursor.clock.load(Ordering::Relaxed)));
         slot.show(head);
-        Self { place, slot, head, outer, generation: claim.slots.generation }
+        Self { cursor, slot, head, outer, generation: claim.slots.generation }
     }
 
     const fn none() -> Self {
-        Self { place: ptr::null(), slot: ptr::null(), head: Head(0), outer: 0, generation: 0 }
+        Self { cursor: ptr::null(), slot: ptr::null(), head: Head(0), outer: 0, generation: 0 }
     }
 
     /// A call that began as [`short`](Self::short) has returned `code`.
     #[inline(always)]
     pub fn end(self, code: i32) {
-        // SAFETY: a short one has a place, the calling thread's own.
-        let place = unsafe { &*self.place };
+        // SAFETY: a short one has a cursor, the calling thread's own.
+        let cursor = unsafe { &*self.cursor };
         // Claims behind this one, of a handler or of a nested call: the drain may be passing it by.
-        self.end_at(place, code, || (counter(), self.head.claimed_behind(place.next.load(Ordering::Relaxed))));
+        self.end_at(cursor, code, || (counter(), self.head.claimed_behind(cursor.next.load(Ordering::Relaxed))));
     }
 
     /// What was claimed for the record, while it is the one that was begun: the drain may have passed it by, and its place
     /// may be another's.
     fn shown(&self) -> Option<Claim> {
         // SAFETY: NULL, or the calling thread's own.
-        let place = unsafe { self.place.as_ref() }?;
-        let claim = Claim { place, slots: place.slots(), number: self.head.number(place.next.load(Ordering::Relaxed)) };
+        let cursor = unsafe { self.cursor.as_ref() }?;
+        let claim =
+            Claim { cursor, slots: cursor.slots(), number: self.head.number(cursor.next.load(Ordering::Relaxed)) };
         // SAFETY: slots stay mapped.
         let is_shown = unsafe { (*self.slot).head() == self.head };
         (is_shown && self.is_ours()).then_some(claim)
@@ -225,11 +226,11 @@ impl Frame {
     #[inline(never)]
     pub fn tell(&self, judgement: &Judgement) {
         // SAFETY: NULL, or the calling thread's own.
-        let Some(place) = (unsafe { self.place.as_ref() }).filter(|place| place.is_open()) else { return };
+        let Some(cursor) = (unsafe { self.cursor.as_ref() }).filter(|cursor| cursor.is_open()) else { return };
         self.add(&found_words(judgement.bits, judgement.extent()));
-        let number = self.head.number(place.next.load(Ordering::Relaxed));
-        // SAFETY: the place is open, and ours. Without room for a note there are still the bits.
-        judgement.tell(number, |note, words| _ = unsafe { place.note(note, words) });
+        let number = self.head.number(cursor.next.load(Ordering::Relaxed));
+        // SAFETY: the cursor is open, and ours. Without room for a note there are still the bits.
+        judgement.tell(number, |note, words| _ = unsafe { cursor.write_note(note, words) });
     }
 
     /// Notes the scope that a call lies in which began as [`long`](Self::long).
@@ -240,7 +241,7 @@ impl Frame {
     /// The time, for the end of a call that began as [`long`](Self::long).
     pub fn now(&self) -> u64 {
         // SAFETY: NULL, or the calling thread's own.
-        unsafe { self.place.as_ref() }.map_or(0, |place| ticks(place.clock.load(Ordering::Relaxed)))
+        unsafe { self.cursor.as_ref() }.map_or(0, |cursor| ticks(cursor.clock.load(Ordering::Relaxed)))
     }
 
     /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
@@ -273,8 +274,8 @@ impl Frame {
             }
         }
         // SAFETY: NULL, or the calling thread's own.
-        if let Some(place) = unsafe { self.place.as_ref() } {
-            self.end_at(place, answer.code, || (now, 1));
+        if let Some(cursor) = unsafe { self.cursor.as_ref() } {
+            self.end_at(cursor, answer.code, || (now, 1));
         }
     }
 
@@ -286,7 +287,7 @@ impl Frame {
 
     /// The same where it is recorded.
     pub fn nesting(&self) -> Option<bool> {
-        (!self.place.is_null()).then(|| self.head.is_nested())
+        (!self.cursor.is_null()).then(|| self.head.is_nested())
     }
 
     /// Shows a flag of the call, which began as [`long`](Self::long), in its record.
@@ -296,9 +297,9 @@ impl Frame {
     }
 
     #[inline(always)]
-    fn end_at(&self, place: &Place, code: i32, now: impl FnOnce() -> (u64, u64)) {
+    fn end_at(&self, cursor: &RingCursor, code: i32, now: impl FnOnce() -> (u64, u64)) {
         // In the child of a fork too: the frames of its stack are the same.
-        place.outermost.store(self.outer, Ordering::Relaxed);
+        cursor.outermost.store(self.outer, Ordering::Relaxed);
         // SAFETY: slots stay mapped.
         let slot = unsafe { &*self.slot };
         let (now, doubt) = now();
@@ -306,7 +307,7 @@ impl Frame {
             return;
         }
         if let Err(duration) = slot.end(self.head, now, code, doubt) {
-            end_apart(place, slot, self.head, duration, code);
+            end_apart(cursor, slot, self.head, duration, code);
         }
     }
 }
@@ -316,9 +317,9 @@ impl Frame {
 /// memory, not in registers.)
 #[cold]
 #[inline(never)]
-fn end_apart(place: &Place, slot: &Slot, head: Head, duration: u64, code: i32) {
+fn end_apart(cursor: &RingCursor, slot: &Slot, head: Head, duration: u64, code: i32) {
     // Where a handler has just forked, this may be the child: it has no place, and the slot is its parent's.
-    if !place.is_open() || slot.end_beside(head, duration, code) {
+    if !cursor.is_open() || slot.end_racing(head, duration, code) {
         return;
     }
     let begin = slot.0[1].load(Ordering::Relaxed);
@@ -330,12 +331,12 @@ fn end_apart(place: &Place, slot: &Slot, head: Head, duration: u64, code: i32) {
     }
     let shown = slot.head();
     // Overwritten: nobody knows of the call any more. Or a handler has just forked, and this is the child.
-    if (shown != head.ended() && shown != head.passed()) || !place.is_open() {
+    if (shown != head.ended() && shown != head.passed()) || !cursor.is_open() {
         return;
     }
-    let number = head.number(place.next.load(Ordering::Relaxed));
-    // SAFETY: the place is open, and ours. Without room the record stays as it is.
-    unsafe { place.note(Note::End, &[begin, number, duration, code as u64]) };
+    let number = head.number(cursor.next.load(Ordering::Relaxed));
+    // SAFETY: the cursor is open, and ours. Without room the record stays as it is.
+    unsafe { cursor.write_note(Note::End, &[begin, number, duration, code as u64]) };
 }
 
 #[inline(always)]
@@ -349,35 +350,37 @@ fn store(slot: &Slot, caller: usize, words: [u64; 4]) {
 /// Slots that were claimed for a call: where, and the first one's number.
 #[derive(Clone, Copy)]
 struct Claim {
-    place: &'static Place,
+    cursor: &'static RingCursor,
     /// As it was before the claim: a handler may fork behind it, and its child find the place wiped.
     slots: Slots,
     number: u64,
 }
 
 impl Claim {
-    /// A claim of `slots` at a place; one without room is an error.
-    fn at(place: &'static Place, slots: u64) -> Result<Self, Self> {
-        let before = place.slots();
-        let of = |number| Self { place, slots: before, number };
-        place.claim_of(before, slots).map(of).map_err(of)
+    /// A claim of `slots` at a cursor; one without room is an error.
+    fn at(cursor: &'static RingCursor, slots: u64) -> Result<Self, Self> {
+        let before = cursor.slots();
+        let of = |number| Self { cursor, slots: before, number };
+        cursor.claim_in(before, slots).map(of).map_err(of)
     }
 
     /// A slot of it, or of its ring.
     fn slot(&self, number: u64) -> &'static Slot {
-        // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
+        // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
         unsafe { &*self.slots.at(number) }
     }
 }
 
 /// Slots for a call of this thread.
 fn claim(slots: u64) -> Option<Claim> {
-    // SAFETY: NULL, or a place that lives as long as its thread.
-    match unsafe { thread::current().place.get().as_ref() }.map(|place| Claim::at(place, slots)) {
+    // SAFETY: NULL, or a cursor that lives as long as its thread.
+    match unsafe { thread::current().cursor.get().as_ref() }.map(|cursor| Claim::at(cursor, slots)) {
         Some(Ok(claim)) => Some(claim),
         // Where one call after another finds the ring full, each is counted and no more.
-        // SAFETY: the calling thread's place; one that is not open says no.
-        Some(Err(claim)) if !drain::is_still_put_off() && unsafe { claim.place.is_lost_too(claim.number, slots) } => {
+        Some(Err(Claim { cursor, number, .. }))
+            // SAFETY: the calling thread's cursor; one that is not open says no.
+            if !drain::is_still_put_off() && unsafe { cursor.is_still_full(number, slots) } =>
+        {
             None
         }
         Some(Err(claim)) => seek(Some(claim), slots),
@@ -403,12 +406,12 @@ pub fn stack() -> usize {
 }
 
 /// Makes the frame at `here` the outermost one, unless it is nested; what was there before goes back at the end.
-fn enter(place: &Place, caller: usize, here: usize, head: Head) -> (Head, usize) {
-    let before = place.outermost.load(Ordering::Relaxed);
+fn enter(cursor: &RingCursor, caller: usize, here: usize, head: Head) -> (Head, usize) {
+    let before = cursor.outermost.load(Ordering::Relaxed);
     if before > here && vendor::calls_from(caller) {
         return (head.nested(), before);
     }
-    place.outermost.store(here, Ordering::Relaxed);
+    cursor.outermost.store(here, Ordering::Relaxed);
     (head, before)
 }
 
@@ -416,10 +419,10 @@ fn enter(place: &Place, caller: usize, here: usize, head: Head) -> (Head, usize)
 #[cold]
 #[inline(never)]
 fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
-    if let Some(place) = thread::place() {
+    if let Some(cursor) = thread::cursor() {
         // Not what was claimed elsewhere: a handler may have found this place only just now.
-        let claim = claim.filter(|claim| ptr::eq(claim.place, place));
-        return claim.map_or_else(|| Claim::at(place, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
+        let claim = claim.filter(|claim| ptr::eq(claim.cursor, cursor));
+        return claim.map_or_else(|| Claim::at(cursor, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
     }
     let thread = thread::current();
     if thread.patience.get() > 0 {
@@ -430,22 +433,22 @@ fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
         }
         return None;
     }
-    let place = edge::undisturbed(attach).flatten()?;
-    Claim::at(place, slots).or_else(|claim| seek_room(claim, slots)).ok()
+    let cursor = edge::undisturbed(attach).flatten()?;
+    Claim::at(cursor, slots).or_else(|claim| seek_room(claim, slots)).ok()
 }
 
 /// Room for a claim that found none; if there is still none it is given back, and counted.
 fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
-    let Claim { place, number: claimed, .. } = claim;
+    let Claim { cursor, number: claimed, .. } = claim;
     let is_put_off = drain::is_still_put_off();
-    // SAFETY: the place is open, and this thread's.
-    if !is_put_off && unsafe { place.is_lost_too(claimed, slots) } {
+    // SAFETY: the cursor is open, and this thread's.
+    if !is_put_off && unsafe { cursor.is_still_full(claimed, slots) } {
         return Err(());
     }
-    let now = ticks(place.clock.load(Ordering::Relaxed));
-    // SAFETY: the place is open, and this thread's.
-    let look = |wait: &mut dyn FnMut() -> bool| unsafe { place.make_room(claimed, slots, now, wait) };
-    let number = if place.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
+    let now = ticks(cursor.clock.load(Ordering::Relaxed));
+    // SAFETY: the cursor is open, and this thread's.
+    let look = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
+    let number = if cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
         // Signals held back: a handler that jumped out would leave the thread as it is in here.
         let end = monotonic_ns() + 100_000_000;
         edge::undisturbed(|| {
@@ -458,25 +461,25 @@ fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     } else {
         look(&mut || false)
     };
-    come_back(place, is_put_off);
+    come_back(cursor, is_put_off);
     number.map(|_| claim).ok_or(())
 }
 
 /// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's
 /// start `is_put_off`, or the library is to be asked who it is.
-pub fn come_back(place: &Place, is_put_off: bool) {
+pub fn come_back(cursor: &RingCursor, is_put_off: bool) {
     let drain = is_put_off.then(drain::calls).flatten();
     let Some(calls) = drain.into_iter().chain(identity::seek()).min() else { return };
-    let soon = place.next.load(Ordering::Relaxed) + (calls - 1);
-    if soon < place.limit.load(Ordering::Relaxed) {
-        place.limit.store(soon, Ordering::Relaxed);
+    let soon = cursor.next.load(Ordering::Relaxed) + (calls - 1);
+    if soon < cursor.limit.load(Ordering::Relaxed) {
+        cursor.limit.store(soon, Ordering::Relaxed);
     }
 }
 
-/// Finds a place for this thread, with its first call in this process; a call without one is counted.
-fn attach() -> Option<&'static Place> {
-    let nowhere = match take_place() {
-        Ok(place) => return Some(place),
+/// Finds a cursor for this thread, with its first call in this process; a call without one is counted.
+fn attach() -> Option<&'static RingCursor> {
+    let nowhere = match take_cursor() {
+        Ok(cursor) => return Some(cursor),
         Err(nowhere) => nowhere,
     };
     match nowhere {
@@ -503,8 +506,8 @@ pub enum Nowhere {
     NoRing(&'static Process),
 }
 
-/// Finds a place for this thread. Signals are held back.
-pub fn take_place() -> Result<&'static Place, Nowhere> {
+/// Finds a cursor for this thread. Signals are held back.
+pub fn take_cursor() -> Result<&'static RingCursor, Nowhere> {
     match standing() {
         Standing::Active => {}
         Standing::Unready => return Err(Nowhere::Early),
@@ -516,18 +519,18 @@ pub fn take_place() -> Result<&'static Place, Nowhere> {
     }
     let process = process::own().ok_or(Nowhere::Early)?;
     // A signal handler may have come before us.
-    if let Some(place) = thread::place() {
-        return Ok(place);
+    if let Some(cursor) = thread::cursor() {
+        return Ok(cursor);
     }
-    let place = process.make_file().and_then(|file| process.open(&thread.own, identity::thread_id(), &file));
+    let cursor = process.make_file().and_then(|file| process.open(&thread.own, identity::thread_id(), &file));
     // A handler of a signal that cannot be held back may have forked: in the child this is nobody's, and the ring its parent's.
     if !process.is_own() {
-        return thread::place().ok_or(Nowhere::Early);
+        return thread::cursor().ok_or(Nowhere::Early);
     }
-    let place = place.ok_or(Nowhere::NoRing(process))?;
+    let cursor = cursor.ok_or(Nowhere::NoRing(process))?;
     // Last: whoever is interrupted by this finds no place, or an open one.
-    thread.place.set(place);
+    thread.cursor.set(cursor);
     drain::ensure(process);
-    come_back(place, drain::is_still_put_off());
-    Ok(place)
+    come_back(cursor, drain::is_still_put_off());
+    Ok(cursor)
 }

@@ -5,9 +5,9 @@
 
 use crate::drain;
 use crate::guest::edge;
-use crate::record::frame::{Nowhere, come_back, take_place};
+use crate::record::frame::{Nowhere, come_back, take_cursor};
 use crate::settings::settings;
-use aclshim_trace::record::annotation::{Named, Telling};
+use aclshim_trace::record::annotation::{AnnotationRef, NamedKind};
 use aclshim_trace::ring::layout::Mode;
 use aclshim_trace::system::clock::{monotonic_ns, ticks};
 use core::sync::atomic::Ordering;
@@ -25,32 +25,32 @@ pub enum Told {
 
 /// A scope begins, in the scope `parent` or in none (0).
 pub fn tell_scope_begin(id: u32, parent: u32, name: &[u8]) -> Told {
-    tell(&Telling::scope(id, parent, name))
+    tell(&AnnotationRef::scope(id, parent, name))
 }
 
 /// A scope ends; so many expectations have failed in it.
 pub fn tell_scope_end(id: u32, failures: u64) -> Told {
-    tell(&Telling::scope_end(id, failures))
+    tell(&AnnotationRef::scope_end(id, failures))
 }
 
 /// A mark, at this moment of this thread.
 pub fn tell_mark(text: &[u8]) -> Told {
-    tell(&Telling::mark(text))
+    tell(&AnnotationRef::mark(text))
 }
 
 /// From now on a stream, or the `size` bytes from `begin` on, are called so; an empty name takes that back.
-pub fn tell_name(kind: Named, begin: u64, size: u64, name: &[u8]) -> Told {
-    tell(&Telling::name(kind, begin, size, name))
+pub fn tell_name(kind: NamedKind, begin: u64, size: u64, name: &[u8]) -> Told {
+    tell(&AnnotationRef::name(kind, begin, size, name))
 }
 
-fn tell(telling: &Telling<'_>) -> Told {
+fn tell(telling: &AnnotationRef<'_>) -> Told {
     if !settings().records() {
         return Told::Off;
     }
     // Signals held back: what a handler told in between would part the slots from their claim.
     let told = edge::undisturbed(|| {
-        let place = match take_place() {
-            Ok(place) => place,
+        let cursor = match take_cursor() {
+            Ok(cursor) => cursor,
             Err(Nowhere::Off) => return Told::Off,
             Err(Nowhere::Early) => return Told::NoRoom,
             Err(Nowhere::NoRing(process)) => {
@@ -58,8 +58,8 @@ fn tell(telling: &Telling<'_>) -> Told {
                 return Told::NoRoom;
             }
         };
-        let now = ticks(place.clock.load(Ordering::Relaxed));
-        let is_waiting = place.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
+        let now = ticks(cursor.clock.load(Ordering::Relaxed));
+        let is_waiting = cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
         let end = if is_waiting { monotonic_ns() + 100_000_000 } else { 0 };
         let wait = || {
             if is_waiting {
@@ -68,9 +68,9 @@ fn tell(telling: &Telling<'_>) -> Told {
             is_waiting && drain::may_run() && monotonic_ns() < end
         };
         let is_put_off = drain::is_still_put_off();
-        // SAFETY: the place is open, and this thread's.
-        let is_told = unsafe { place.tell(telling, now, wait) };
-        come_back(place, is_put_off);
+        // SAFETY: the cursor is open, and this thread's.
+        let is_told = unsafe { cursor.annotate(telling, now, wait) };
+        come_back(cursor, is_put_off);
         if is_told { Told::Yes } else { Told::NoRoom }
     });
     told.unwrap_or(Told::NoRoom)

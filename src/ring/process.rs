@@ -19,8 +19,8 @@ use aclshim_facts::FUNCTIONS;
 use aclshim_facts::text::Text;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::record::slot::Note;
-use aclshim_trace::ring::cursor::{Place, add_alone};
-use aclshim_trace::ring::file::{self, File};
+use aclshim_trace::ring::cursor::{RingCursor, add_local};
+use aclshim_trace::ring::file::{self, OwnRingFile};
 use aclshim_trace::ring::layout::{self, Header, Mode};
 use aclshim_trace::system::clock::monotonic_ns;
 use aclshim_trace::system::generation;
@@ -37,7 +37,7 @@ pub struct Process {
     /// One of the states below.
     state: AtomicU32,
     header: AtomicPtr<Header>,
-    /// What was put into the header when it was made, as [`File`] has it. Stored before `header`.
+    /// What was put into the header when it was made, as [`OwnRingFile`] has it. Stored before `header`.
     inode: AtomicU64,
     born_ns: AtomicU64,
     pid: AtomicU32,
@@ -51,7 +51,7 @@ pub struct Process {
     pub drain: drain::Desk,
     rings: Rings,
     /// The place of the thread that made this process by a fork, if it had one already: see [`crate::guest::thread::Thread::own`].
-    place: Place,
+    cursor: RingCursor,
 }
 
 const NEW: u32 = 0;
@@ -127,8 +127,8 @@ impl Process {
     }
 
     /// The file, if there is one.
-    fn file(&self) -> Option<File> {
-        Some(File {
+    fn file(&self) -> Option<OwnRingFile> {
+        Some(OwnRingFile {
             header: self.header()?,
             inode: self.inode.load(Ordering::Relaxed),
             pid: self.pid.load(Ordering::Relaxed),
@@ -138,7 +138,7 @@ impl Process {
         })
     }
 
-    fn keep(&self, file: &File) {
+    fn keep(&self, file: &OwnRingFile) {
         self.inode.store(file.inode, Ordering::Relaxed);
         self.pid.store(file.pid, Ordering::Relaxed);
         self.slots.store(file.slots, Ordering::Relaxed);
@@ -170,7 +170,7 @@ impl Process {
     }
 
     /// Makes the file unless somebody has, or is just about to.
-    pub fn make_file(&self) -> Option<File> {
+    pub fn make_file(&self) -> Option<OwnRingFile> {
         // The file of a child that shares its parent's memory would have the child's pid, and be that of a dead process as
         // soon as the child ends; but the parent would go on with it.
         if self.state.load(Ordering::Acquire) == NEW
@@ -220,8 +220,8 @@ impl Process {
         say_nonsense();
     }
 
-    /// Opens a place for thread `me`, `own` if that is new: in its own ring, that of a thread that is gone, or a new one.
-    pub fn open(&'static self, own: &'static Place, me: u32, file: &File) -> Option<&'static Place> {
+    /// Opens a cursor for thread `me`, `own` if that is new: in its own ring, that of a thread that is gone, or a new one.
+    pub fn open(&'static self, own: &'static RingCursor, me: u32, file: &OwnRingFile) -> Option<&'static RingCursor> {
         // A child that shares its parent's memory, by vfork: it would take its parent's threads for gone, and leave this one
         // with a ring of its own, which is gone soon.
         // SAFETY: only asks.
@@ -230,36 +230,37 @@ impl Process {
         }
         let Taken { ring: Ring { control, slots }, next } = self.rings.take(me, file)?;
         // A handler of a signal that cannot be held back may have come before us: then the ring may even be that of its place.
-        if let Some(place) = thread::place() {
+        if let Some(cursor) = thread::cursor() {
             control.owner.store(me, Ordering::Release);
-            return Some(place);
+            return Some(cursor);
         }
         let mode = match settings().record {
             1 => Mode::Flight,
             2 => Mode::Lossless,
             _ => Mode::Audit,
         };
-        let Some(place) = [own, &self.place].into_iter().find(|place| place.open(control, slots, mode, next)) else {
+        let Some(cursor) = [own, &self.cursor].into_iter().find(|cursor| cursor.open(control, slots, mode, next))
+        else {
             // Both are open, or about to be: this is a handler that has interrupted that.
             control.owner.store(me, Ordering::Release);
             return None;
         };
-        place.clock.store(file.clock, Ordering::Relaxed);
+        cursor.clock.store(file.clock, Ordering::Relaxed);
         let ticks = aclshim_trace::system::clock::ticks(file.clock);
         let [first, second] = identity::thread_name();
         let notes = self.notes_missed.swap(0, Ordering::Relaxed);
-        if notes > 0 && control.is_all_told() {
+        if notes > 0 && control.are_losses_recorded() {
             control.lost_since.store(ticks, Ordering::Relaxed);
         }
-        add_alone(&control.notes_lost, notes);
-        // SAFETY: the place is open, and ours. What the former owner lost is told before the new one comes.
+        add_local(&control.notes_lost, notes);
+        // SAFETY: the cursor is open, and ours. What the former owner lost is told before the new one comes.
         unsafe {
-            place.tell_lost(control, ticks);
-            control.since.store(place.next.load(Ordering::Relaxed), Ordering::Release);
+            cursor.record_losses(control, ticks);
+            control.since.store(cursor.next.load(Ordering::Relaxed), Ordering::Release);
             control.owner.store(me, Ordering::Release);
-            place.note(Note::Thread, &[ticks, u64::from(me), first, second]);
+            cursor.write_note(Note::Thread, &[ticks, u64::from(me), first, second]);
         }
-        Some(place)
+        Some(cursor)
     }
 
     /// A ring; `None` where it could not be made, or is just being made.

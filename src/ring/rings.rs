@@ -11,7 +11,7 @@ use crate::ring::process::is_alive;
 use crate::settings::settings;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::record::slot::Slot;
-use aclshim_trace::ring::file::File;
+use aclshim_trace::ring::file::OwnRingFile;
 use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, Mode, RINGS};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -67,7 +67,7 @@ impl Rings {
 
     /// Takes a ring for thread `me`: one that was added and not used yet; that of a thread that is gone, with room for half
     /// of what it holds; a new one; or, where that cannot or should not be, one with any room.
-    pub fn take(&self, me: u32, file: &File) -> Option<Taken> {
+    pub fn take(&self, me: u32, file: &OwnRingFile) -> Option<Taken> {
         if let Some((taken, left)) = self.take_spare() {
             // Ahead of time: those that come meanwhile find the rest.
             if left == LOW && self.look(me).0.is_none() {
@@ -123,7 +123,7 @@ impl Rings {
 
     /// Adds rings, the more the more there are: a process with many threads will have more.
     #[inline(never)]
-    fn add(&self, file: &File, caller: Caller) -> Option<Taken> {
+    fn add(&self, file: &OwnRingFile, caller: Caller) -> Option<Taken> {
         let tried = self.tried.load(Ordering::Relaxed);
         let many = (tried / 8).clamp(1, MANY);
         // While another thread adds some, or after they could not be had: one.

@@ -1,7 +1,7 @@
 //! Traces as another machine, or another day, would have left them; and long ones.
 
 use aclshim_trace::record::slot::{self, Layout, end_word};
-use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::segment::reader::SegmentReader;
 use std::fs;
 use std::io::Write;
@@ -86,7 +86,7 @@ pub fn long(from: &Path, to: &Path, calls: u64) {
         });
         let payload: Vec<u8> = slots.flatten().flat_map(u64::to_le_bytes).collect();
         let flags = (numbers.end - numbers.start) as u32;
-        let head = Head { kind: kind::SLOTS, first, thread: 7, flags, ticks: born, ..Head::default() };
+        let head = BlockHead { kind: kind::SLOTS, first, thread: 7, flags, ticks: born, ..BlockHead::default() };
         file.write_all(&head.to_bytes(&payload)).unwrap();
         file.write_all(&payload).unwrap();
     }

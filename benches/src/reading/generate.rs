@@ -3,7 +3,7 @@
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::record::slot::{self, Layout, Words, end_word};
 use aclshim_trace::ring::layout::{Clock, Header};
-use aclshim_trace::segment::format::{Head, Preamble, kind};
+use aclshim_trace::segment::format::{BlockHead, Preamble, kind};
 use anyhow::Result;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -99,7 +99,7 @@ pub fn generate(path: &Path, calls: u64) -> Result<()> {
                 *next += 1;
             }
             written += slots;
-            let head = Head {
+            let head = BlockHead {
                 kind: kind::SLOTS,
                 ring: ring as u32,
                 first,
@@ -107,7 +107,7 @@ pub fn generate(path: &Path, calls: u64) -> Result<()> {
                 flags: slots as u32,
                 ticks: begin,
                 realtime_ns: START_NS + begin,
-                ..Head::default()
+                ..BlockHead::default()
             };
             out.write_all(&head.to_bytes(&payload))?;
             out.write_all(&payload)?;

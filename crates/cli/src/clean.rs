@@ -8,7 +8,7 @@ use aclshim_collect::drain::Drain;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingFile, RingReader};
 use aclshim_trace::segment::format::MAGIC;
-use aclshim_trace::segment::reader::{SegmentReader, Wrong};
+use aclshim_trace::segment::reader::{SegmentErrorKind, SegmentReader};
 use anyhow::{Result, anyhow};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -222,11 +222,11 @@ fn has_no_record(file: &File) -> Result<bool> {
     }
     let mut reader = match SegmentReader::open((&beginning[..]).chain(BufReader::new(file))) {
         Ok(reader) => reader,
-        Err(stop) => return Ok(matches!(stop.wrong, Wrong::Short { .. })),
+        Err(stop) => return Ok(matches!(stop.kind, SegmentErrorKind::Short { .. })),
     };
     Ok(match reader.next_block() {
         Ok(block) => block.is_none(),
-        Err(stop) => matches!(stop.wrong, Wrong::Short { .. }) && reader.next().is_none(),
+        Err(stop) => matches!(stop.kind, SegmentErrorKind::Short { .. }) && reader.next().is_none(),
     })
 }
 

@@ -15,7 +15,7 @@ mod timeline;
 use crate::output::Output;
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::survey::Process;
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use chrome::Chrome;
 use clap::ValueEnum;
@@ -73,7 +73,7 @@ trait Sink {
     /// One more.
     fn row(&mut self, row: &Row, texts: &Texts) -> Result<()>;
     /// What a program tells of itself, at the time and on the thread that `row` says; for whom that is nothing passes it by.
-    fn remark(&mut self, _row: &Row, _what: &Told, _name: &str, _texts: &Texts) -> Result<()> {
+    fn remark(&mut self, _row: &Row, _what: &Annotation, _name: &str, _texts: &Texts) -> Result<()> {
         Ok(())
     }
     /// There are no more.

@@ -9,7 +9,7 @@ use crate::verify::{copy, is_outermost};
 use aclshim_collect::adoption;
 use aclshim_collect::drain::Drain;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile, RingReader, Unreadable};
+use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
 use anyhow::{Context, Result, bail};
 use owner::{Owner, User};
 use std::collections::BTreeSet;
@@ -161,7 +161,7 @@ impl Recovery {
         }
         drop(seen);
         let mut file = match RingFile::open_to_drain(path) {
-            Err(Unreadable::Taken) => {
+            Err(RingFileError::Locked) => {
                 self.say(path, &format!("{who}: somebody else writes it down already"));
                 return Ok(());
             }
@@ -223,7 +223,7 @@ pub fn unread(file: &RingReader) -> Result<(u64, u64)> {
         let mut from = copy.drained;
         slots += copy.end - from;
         while from < copy.end {
-            let run = copy.ring().read_to(copy.end, from, Reading::Look, PIECE);
+            let run = copy.ring().read_to(copy.end, from, ReadMode::Peek, PIECE);
             if run.next <= from {
                 break;
             }

@@ -10,7 +10,7 @@ use crate::progress;
 use crate::spoken;
 use crate::traces::say_ignored;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{RingReader, Unreadable};
+use aclshim_trace::reader::{RingFileError, RingReader};
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use anyhow::Result;
 use kept::{Ignored, Key, Kind, Owners, key};
@@ -246,7 +246,7 @@ impl Check {
                 }
                 left.ring = Some(ring);
             }
-            Err(why @ Unreadable::Short(_)) => verdict.problem(Note::new(kept::unreadable(&why), "").at(0)),
+            Err(why @ RingFileError::Short(_)) => verdict.problem(Note::new(kept::unreadable(&why), "").at(0)),
             Err(why) => verdict.unreadable(Note::new(kept::unreadable(&why), "").at(0)),
         }
         self.verdicts.push(verdict);

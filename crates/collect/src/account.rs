@@ -231,7 +231,7 @@ impl Account {
             | Entry::Lost { .. }
             | Entry::Finding { .. }
             | Entry::Stack { .. }
-            | Entry::Told { .. } => {}
+            | Entry::Annotation { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::drain::{Drain, Losses, losses};
 use crate::life::{Life, View};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, RingFile};
+use aclshim_trace::reader::{ReadMode, RingFile};
 use aclshim_trace::ring::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::system::clock::monotonic_ns;
 use std::ffi::OsStr;
@@ -147,7 +147,7 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
 /// The same, and leaves the file where it is.
 pub fn write_all(file: &mut RingFile, drain: &mut Drain) -> bool {
     file.look_for_rings();
-    let moved = drain.pass(file.header(), |number| file.ring(number), Reading::Finish);
+    let moved = drain.pass(file.header(), |number| file.ring(number), ReadMode::Finish);
     if moved > 0 {
         drain.adopt(file.path.as_os_str().as_bytes(), moved);
     }

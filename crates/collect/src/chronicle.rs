@@ -16,12 +16,12 @@ use crate::shape::Shape;
 use crate::stderr::Stderr;
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Ring, Run};
-use aclshim_trace::record::annotation::{Named, Told};
+use aclshim_trace::reader::{Ring, SlotRun};
+use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use aclshim_trace::record::slot::{self, Words};
 use aclshim_trace::record::{Call, Entry, decode};
 use aclshim_trace::ring::layout::Header;
-use aclshim_trace::segment::format::Head;
+use aclshim_trace::segment::format::BlockHead;
 use aclshim_trace::system::clock::{Calibration, realtime_ns};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -99,7 +99,7 @@ impl Chronicle {
     }
 
     /// The modules of the process as a block's payload, if calls that are about to be written come from new ones.
-    pub fn new_modules(&mut self, run: &Run) -> Option<Vec<u8>> {
+    pub fn new_modules(&mut self, run: &SlotRun) -> Option<Vec<u8>> {
         self.inspector.new_modules(&run.slots)
     }
 
@@ -132,7 +132,7 @@ impl Chronicle {
 
     /// The thread that has written the slots of a run: the owner, or the last one that said so in the ring. 0 if nobody
     /// knows: that may stand in what was overwritten.
-    pub fn thread(&mut self, number: u32, ring: &Ring<'_>, run: &Run) -> u32 {
+    pub fn thread(&mut self, number: u32, ring: &Ring<'_>, run: &SlotRun) -> u32 {
         let number = number as usize;
         if self.threads.len() <= number {
             self.threads.resize(number + 1, 0);
@@ -146,7 +146,7 @@ impl Chronicle {
     }
 
     /// Adds up what was written, and tells what is worth telling. [`thread`](Self::thread) was asked about it.
-    pub fn records(&mut self, ring: u32, run: &Run, clock: Option<&Calibration>) {
+    pub fn records(&mut self, ring: u32, run: &SlotRun, clock: Option<&Calibration>) {
         let mut rest = run.slots.as_slice();
         while let Some((slot, others)) = rest.split_first() {
             let number = run.first + (run.slots.len() - rest.len()) as u64;
@@ -184,7 +184,7 @@ impl Chronicle {
         match (entry, function) {
             (Entry::Thread { id, .. }, _) => self.threads[ring as usize] = id,
             (Entry::Call(call), Some(function)) => self.call(ring, &call, function, clock),
-            (Entry::Told { ticks, what }, _) => self.remark(ring, ticks, &what, clock),
+            (Entry::Annotation { ticks, annotation: what }, _) => self.remark(ring, ticks, &what, clock),
             (Entry::Lost { from, to, calls, notes }, _) => {
                 let at = |ticks| clock.map(|clock| clock.at_ns(ticks));
                 let line = lines::Lost {
@@ -209,17 +209,17 @@ impl Chronicle {
     }
 
     /// What the program tells of itself, in its own words.
-    fn remark(&mut self, ring: u32, ticks: u64, what: &Told, clock: Option<&Calibration>) {
+    fn remark(&mut self, ring: u32, ticks: u64, what: &Annotation, clock: Option<&Calibration>) {
         self.labels.learn(ticks, what);
         let time_ns = clock.map_or_else(realtime_ns, |clock| clock.at_ns(ticks));
         let thread = self.threads[ring as usize].into();
         let _ = match what {
-            Told::Mark { text } => self.log.line(time_ns, &lines::Mark { thread, message: text }),
-            Told::Scope { id, parent, name } => {
+            Annotation::Mark { text } => self.log.line(time_ns, &lines::Mark { thread, message: text }),
+            Annotation::Scope { id, parent, name } => {
                 let parent = (*parent != 0).then_some(u64::from(*parent));
                 self.log.line(time_ns, &lines::Scope { id: (*id).into(), parent, name, thread })
             }
-            Told::ScopeEnd { id, failures } => {
+            Annotation::ScopeEnd { id, failures } => {
                 let begin = self.labels.scope(*id).map(|scope| scope.begin);
                 let name = self.labels.scope_name(*id).unwrap_or_default();
                 let line = lines::ScopeEnd {
@@ -231,10 +231,10 @@ impl Chronicle {
                 };
                 self.log.line(time_ns, &line)
             }
-            Told::Name { kind, begin, size, name } => {
+            Annotation::Name { kind, begin, size, name } => {
                 let (kind, bytes) = match kind {
-                    Named::Stream => ("stream", None),
-                    Named::Buffer => ("buffer", Some(*size)),
+                    NamedKind::Stream => ("stream", None),
+                    NamedKind::Buffer => ("buffer", Some(*size)),
                 };
                 let name = Some(name.as_str()).filter(|name| !name.is_empty());
                 self.log.line(time_ns, &lines::Name { kind, address: Address(*begin), bytes, name, thread })
@@ -301,7 +301,7 @@ impl Chronicle {
     }
 
     /// That slots from number `first` on were overwritten before they could be read.
-    pub fn overwritten(&mut self, head: &Head, first: u64, slots: u64) {
+    pub fn overwritten(&mut self, head: &BlockHead, first: u64, slots: u64) {
         let line = lines::Overwritten {
             slots,
             ring: head.ring.into(),

@@ -17,10 +17,10 @@ use crate::names::{Who, stem};
 use crate::segment::TraceWriter;
 use crate::stderr::Stderr;
 use aclshim_trace::origin::{Origin, moment_of};
-use aclshim_trace::reader::{MOST_RINGS, Reading, Ring, Run};
+use aclshim_trace::reader::{MOST_RINGS, ReadMode, Ring, SlotRun};
 use aclshim_trace::record::slot::{self, Layout, Words};
 use aclshim_trace::ring::layout::Header;
-use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::system::clock::{monotonic_ns, realtime_ns, ticks};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -144,7 +144,7 @@ impl Drain {
 
     /// Writes what there is, and returns how many slots that were. Errors are counted in the header,
     /// remembered, and said in the log as soon as it can be written.
-    pub fn pass<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, how: Reading) -> u64 {
+    pub fn pass<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, how: ReadMode) -> u64 {
         if !self.knows_earlier {
             // What is given back was written.
             let given_back = |one: Ring<'a>| one.control.drained.load(Ordering::Relaxed);
@@ -170,11 +170,11 @@ impl Drain {
         moved
     }
 
-    fn ring(&mut self, header: &Header, number: u32, ring: Ring<'_>, how: Reading) -> Result<u64, Failure> {
+    fn ring(&mut self, header: &Header, number: u32, ring: Ring<'_>, how: ReadMode) -> Result<u64, Failure> {
         let mut moved = 0;
         let end = ring.reach(ring.control.drained.load(Ordering::Relaxed), how);
         // One that is written faster than it is drained must not keep the others waiting: what it held is enough.
-        let most = if how == Reading::Finish { usize::MAX } else { ring.slots.len() / RUN + 1 };
+        let most = if how == ReadMode::Finish { usize::MAX } else { ring.slots.len() / RUN + 1 };
         for _ in 0..most {
             let from = ring.control.drained.load(Ordering::Relaxed);
             let run = ring.read_to(end, from, how, RUN);
@@ -199,20 +199,20 @@ impl Drain {
                 self.chronicle.modules_written();
             }
             let thread = self.chronicle.thread(number, &ring, &run);
-            let head = Head { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
+            let head = BlockHead { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
             let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
             let never = unread.saturating_sub(run.overwritten);
             if self.calls != Calls::Off {
                 if run.overwritten > 0 {
-                    let head = Head { kind: kind::LOSS, first: from, ..head };
+                    let head = BlockHead { kind: kind::LOSS, first: from, ..head };
                     self.trace.append(&head, &run.overwritten.to_le_bytes())?;
                 }
                 if never > 0 {
-                    let head = Head { kind: kind::NEVER, first: from + run.overwritten, ..head };
+                    let head = BlockHead { kind: kind::NEVER, first: from + run.overwritten, ..head };
                     self.trace.append(&head, &never.to_le_bytes())?;
                 }
                 if !run.slots.is_empty() {
-                    self.trace.append(&Head { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
+                    self.trace.append(&BlockHead { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
                 }
             }
             // Before they are given back: from then on nobody else can tell.
@@ -224,7 +224,7 @@ impl Drain {
                 self.chronicle.overwritten(&head, from, run.overwritten);
             }
             self.chronicle.records(number, &run, self.origin.calibration.as_ref());
-            if run.slots.len() < RUN / 2 && how != Reading::Finish {
+            if run.slots.len() < RUN / 2 && how != ReadMode::Finish {
                 break;
             }
         }
@@ -235,9 +235,9 @@ impl Drain {
     }
 
     /// The head of a block that is made now.
-    fn head(&self, kind: u32, header: &Header) -> Head {
+    fn head(&self, kind: u32, header: &Header) -> BlockHead {
         let ticks = if self.is_of_this_boot { ticks(header.clock) } else { 0 };
-        Head { kind, ticks, realtime_ns: realtime_ns(), ..Head::default() }
+        BlockHead { kind, ticks, realtime_ns: realtime_ns(), ..BlockHead::default() }
     }
 
     /// Says that the process is here, before anything else.
@@ -387,7 +387,7 @@ fn process_of(origin: &Origin, drain: &str) -> Option<String> {
 }
 
 /// How many outermost calls a run holds.
-fn outermost(run: &Run) -> u32 {
+fn outermost(run: &SlotRun) -> u32 {
     let is_one = |slot: &&Words| {
         let head = slot::Head(slot[0]);
         matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !head.is_nested()

@@ -3,7 +3,7 @@
 use crate::adoption::Adoption;
 use crate::drain::Drain;
 use crate::stderr::Stderr;
-use aclshim_trace::reader::{self, Reading, Ring, Unreadable};
+use aclshim_trace::reader::{self, ReadMode, Ring, RingFileError};
 use aclshim_trace::ring::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::system::clock::monotonic_ns;
 use std::ffi::OsStr;
@@ -53,7 +53,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let mut held = hold(&path);
     let mut nap = NAPS_NS[1];
     // Somebody outside drains this process: for good, or for a moment only.
-    while matches!(held, Err(Unreadable::Taken)) {
+    while matches!(held, Err(RingFileError::Locked)) {
         let asked = host.asked();
         host.answer(asked);
         if host_threads.are_gone() {
@@ -73,12 +73,12 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let mut looked = 0;
     loop {
         let asked = host.asked();
-        let moved = drain.pass(header, ring, Reading::Drain);
+        let moved = drain.pass(header, ring, ReadMode::Drain);
         let is_over = host_threads.are_gone();
         if asked != answered || is_over {
             // What came meanwhile, too; but not for ever, where threads go on.
             for _ in 0..8 {
-                if drain.pass(header, ring, Reading::Flush) == 0 {
+                if drain.pass(header, ring, ReadMode::Flush) == 0 {
                     break;
                 }
             }
@@ -147,9 +147,9 @@ impl HostThreads {
 }
 
 /// Takes the ring file.
-fn hold(path: &std::path::Path) -> Result<File, Unreadable> {
+fn hold(path: &std::path::Path) -> Result<File, RingFileError> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(Unreadable::Io)?;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(RingFileError::Io)?;
     reader::lock(&file)?;
     Ok(file)
 }

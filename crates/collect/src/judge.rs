@@ -56,7 +56,7 @@ const MOST_NOTES: usize = 1024;
 struct Held {
     function: Function,
     call: Call,
-    findings: Vec<record::Finding>,
+    findings: Vec<record::RecordedFinding>,
     frames: [u64; FRAMES],
     /// The rules that it was found to break, once it has been judged.
     judged: Option<u128>,
@@ -256,7 +256,13 @@ impl Judge {
     }
 
     /// A note of the host's about an earlier call. If that has been judged already, what is to be told is handed to `tell`.
-    pub fn note(&mut self, ring: u32, of: u64, finding: record::Finding, tell: &mut dyn FnMut(Function, &Call, Told)) {
+    pub fn note(
+        &mut self,
+        ring: u32,
+        of: u64,
+        finding: record::RecordedFinding,
+        tell: &mut dyn FnMut(Function, &Call, Told),
+    ) {
         // A number beyond the bits of a record is nonsense.
         let Some(held) = self.remembered(ring, of).filter(|_| u32::from(finding.rule) < u128::BITS) else { return };
         match &mut held.judged {
@@ -398,7 +404,7 @@ impl Judge {
         function: Function,
         call: &Call,
         frames: &[u64; FRAMES],
-        noted: &[record::Finding],
+        noted: &[record::RecordedFinding],
         tell: &mut dyn FnMut(Function, &Call, Told),
     ) {
         let subject = self.subject(function, call);
@@ -533,7 +539,7 @@ fn returned(call: &Call) -> Option<i32> {
 }
 
 /// A finding as the host has noted it.
-fn of_note(noted: &record::Finding) -> Finding {
+fn of_note(noted: &record::RecordedFinding) -> Finding {
     let severities = [Severity::Portability, Severity::Perf, Severity::Violation, Severity::Error];
     Finding {
         argument: noted.argument,

@@ -4,7 +4,7 @@
 //! shown for what came before it: a handle is often named after its first copies. Memory is used again for other things,
 //! so a buffer's is not. What is learned twice, or in another order than it was told, makes no difference.
 
-use aclshim_trace::record::annotation::{Named, Told};
+use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use aclshim_trace::record::slot::{Head, Layout, Note, Words};
 use aclshim_trace::record::{Entry, decode};
 use std::borrow::Cow;
@@ -71,9 +71,9 @@ impl Labels {
     }
 
     /// Takes over what was told at that time, in ticks.
-    pub fn learn(&mut self, ticks: u64, told: &Told) {
+    pub fn learn(&mut self, ticks: u64, told: &Annotation) {
         match told {
-            Told::Scope { id, parent, name } => {
+            Annotation::Scope { id, parent, name } => {
                 let end = self.ends.remove(id);
                 let scope = || Scope { name: name.as_str().into(), parent: *parent, begin: ticks, end };
                 self.scopes.entry(*id).or_insert_with(scope);
@@ -81,7 +81,7 @@ impl Labels {
                     self.scopes.pop_first();
                 }
             }
-            Told::ScopeEnd { id, failures } => match self.scopes.get_mut(id) {
+            Annotation::ScopeEnd { id, failures } => match self.scopes.get_mut(id) {
                 Some(scope) => scope.end = Some((ticks, *failures)),
                 None => {
                     self.ends.insert(*id, (ticks, *failures));
@@ -90,16 +90,20 @@ impl Labels {
                     }
                 }
             },
-            Told::Name { kind: Named::Stream, begin, name, .. } => self.stream_is(*begin, ticks, name),
-            Told::Name { kind: Named::Buffer, begin, size, name } => self.buffer_is(*begin, *size, ticks, name),
-            Told::Mark { .. } => {}
+            Annotation::Name { kind: NamedKind::Stream, begin, name, .. } => self.stream_is(*begin, ticks, name),
+            Annotation::Name { kind: NamedKind::Buffer, begin, size, name } => {
+                self.buffer_is(*begin, *size, ticks, name)
+            }
+            Annotation::Mark { .. } => {}
         }
     }
 
     /// Takes over what slots tell; whatever else they hold is none of its business.
     pub fn learn_slots(&mut self, first: u64, slots: &[Words]) {
         for (at, _) in slots.iter().enumerate().filter(|(_, slot)| is_told(slot)) {
-            if let Some((Entry::Told { ticks, what }, _)) = decode(&slots[at..], first.saturating_add(at as u64)) {
+            if let Some((Entry::Annotation { ticks, annotation: what }, _)) =
+                decode(&slots[at..], first.saturating_add(at as u64))
+            {
                 self.learn(ticks, &what);
             }
         }
@@ -200,12 +204,12 @@ pub(crate) fn is_told(slot: &Words) -> bool {
 mod tests {
     use super::*;
 
-    fn name(kind: Named, begin: u64, size: u64, name: &str) -> Told {
-        Told::Name { kind, begin, size, name: name.into() }
+    fn name(kind: NamedKind, begin: u64, size: u64, name: &str) -> Annotation {
+        Annotation::Name { kind, begin, size, name: name.into() }
     }
 
     /// What is told, learned in every order.
-    fn in_every_order(told: &[(u64, Told)], check: impl Fn(&Labels)) {
+    fn in_every_order(told: &[(u64, Annotation)], check: impl Fn(&Labels)) {
         for turn in 0..told.len() {
             for is_reversed in [false, true] {
                 let mut order: Vec<_> = told.iter().cycle().skip(turn).take(told.len()).collect();
@@ -222,9 +226,9 @@ mod tests {
     #[test]
     fn a_stream_has_the_last_name_before_a_call_or_else_its_first() {
         let told = [
-            (10, name(Named::Stream, 7, 0, "copies")),
-            (20, name(Named::Stream, 7, 0, "")),
-            (30, name(Named::Stream, 7, 0, "weights")),
+            (10, name(NamedKind::Stream, 7, 0, "copies")),
+            (20, name(NamedKind::Stream, 7, 0, "")),
+            (30, name(NamedKind::Stream, 7, 0, "weights")),
         ];
         in_every_order(&told, |labels| {
             let names = [5, 10, 19, 20, 29, 30, 99].map(|ticks| labels.stream(7, ticks));
@@ -237,10 +241,10 @@ mod tests {
     #[test]
     fn a_buffer_is_called_so_from_then_on_until_another_name_overlaps_it() {
         let told = [
-            (10, name(Named::Buffer, 0x1000, 0x1000, "a")),
-            (20, name(Named::Buffer, 0x3000, 0x10, "b")),
-            (30, name(Named::Buffer, 0x1800, 0x100, "c")),
-            (40, name(Named::Buffer, 0x3000, 1, "")),
+            (10, name(NamedKind::Buffer, 0x1000, 0x1000, "a")),
+            (20, name(NamedKind::Buffer, 0x3000, 0x10, "b")),
+            (30, name(NamedKind::Buffer, 0x1800, 0x100, "c")),
+            (40, name(NamedKind::Buffer, 0x3000, 1, "")),
         ];
         in_every_order(&told, |labels| {
             let at = |address, ticks| labels.buffer(address, ticks);
@@ -254,9 +258,9 @@ mod tests {
     #[test]
     fn a_scope_has_a_name_and_an_end_whichever_is_read_first() {
         let told = [
-            (10, Told::Scope { id: 3, parent: 1, name: "inner".into() }),
-            (20, Told::ScopeEnd { id: 3, failures: 2 }),
-            (15, Told::Mark { text: "no name".into() }),
+            (10, Annotation::Scope { id: 3, parent: 1, name: "inner".into() }),
+            (20, Annotation::ScopeEnd { id: 3, failures: 2 }),
+            (15, Annotation::Mark { text: "no name".into() }),
         ];
         in_every_order(&told, |labels| {
             let scope = Scope { name: "inner".into(), parent: 1, begin: 10, end: Some((20, 2)) };
@@ -270,9 +274,9 @@ mod tests {
     fn however_much_is_told_it_takes_no_more_than_its_share() {
         let mut labels = Labels::with_most([16; 3]);
         for at in 0..1000u32 {
-            labels.learn(at.into(), &Told::Scope { id: at + 1, parent: 0, name: "s".into() });
-            labels.learn(at.into(), &Told::ScopeEnd { id: at + 100_000, failures: 0 });
-            for kind in [Named::Stream, Named::Buffer] {
+            labels.learn(at.into(), &Annotation::Scope { id: at + 1, parent: 0, name: "s".into() });
+            labels.learn(at.into(), &Annotation::ScopeEnd { id: at + 100_000, failures: 0 });
+            for kind in [NamedKind::Stream, NamedKind::Buffer] {
                 labels.learn(at.into(), &name(kind, at.into(), u64::MAX, "n"));
                 labels.learn(at.into(), &name(kind, 5, at.into(), "n"));
             }

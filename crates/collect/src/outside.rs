@@ -8,7 +8,7 @@ use crate::directory::is_unfinished;
 use crate::drain::Drain;
 use crate::life::{Life, View};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile, RingReader, Unreadable};
+use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
 use aclshim_trace::ring::layout::HEADER;
 use aclshim_trace::system::clock::monotonic_ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,11 +178,11 @@ impl Outside {
         let about = own(path)?;
         let file = match RingFile::open_to_drain(path) {
             Ok(file) => file,
-            Err(Unreadable::NotOurs) if is_unfinished(&about) && is_forsaken(path) => {
+            Err(RingFileError::NotOurs) if is_unfinished(&about) && is_forsaken(path) => {
                 let _ = std::fs::remove_file(path);
                 return None;
             }
-            Err(why @ Unreadable::Version(_)) if self.strange.len() < MOST_STRANGE => {
+            Err(why @ RingFileError::Version(_)) if self.strange.len() < MOST_STRANGE => {
                 self.strange.insert(path.to_owned(), why.to_string());
                 return None;
             }
@@ -222,15 +222,15 @@ impl Outside {
 
     /// Writes what there is.
     pub fn pass(&mut self) -> Passed {
-        self.pass_as(Reading::Drain)
+        self.pass_as(ReadMode::Drain)
     }
 
     /// The same as the last that is done for now: not even calls under way are waited for, where others have ended since.
     pub fn flush(&mut self) -> Passed {
-        self.pass_as(Reading::Flush)
+        self.pass_as(ReadMode::Flush)
     }
 
-    fn pass_as(&mut self, how: Reading) -> Passed {
+    fn pass_as(&mut self, how: ReadMode) -> Passed {
         let now = monotonic_ns();
         let mut passed = Passed::default();
         for Drained { file, drain, rests_until, .. } in self.drains.values_mut().filter(|one| !one.has_ended) {

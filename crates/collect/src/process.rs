@@ -9,10 +9,10 @@ use crate::modules::Modules;
 use crate::seen::{Lost, Remark, Seen, Watch, Whose};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::annotation::Told as Said;
+use aclshim_trace::record::annotation::Annotation as Said;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Call, Entry, REFUSED, decode};
-use aclshim_trace::segment::format::Head as BlockHead;
+use aclshim_trace::segment::format::BlockHead;
 use aclshim_trace::segment::reader::Block;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -324,7 +324,7 @@ impl Process {
                     pending.awaits_end = false;
                 }
             }
-            Entry::Told { ticks, what } => {
+            Entry::Annotation { ticks, annotation: what } => {
                 self.labels.learn(ticks, &what);
                 match lane.pending.back_mut() {
                     Some(call) if call.behind.len() < MOST_BEHIND => call.behind.push((ticks, what)),

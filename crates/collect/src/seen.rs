@@ -8,7 +8,7 @@ use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::call;
 use aclshim_facts::direction::Direction;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Call, REFUSED, one_slot};
 use aclshim_trace::system::clock::Calibration;
@@ -205,7 +205,7 @@ pub struct Remark<'a> {
     /// When, in ticks.
     pub ticks: u64,
     /// What.
-    pub what: &'a Told,
+    pub what: &'a Annotation,
 }
 
 impl Remark<'_> {

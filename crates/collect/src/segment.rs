@@ -4,7 +4,7 @@ use crate::chain::{Chain, Place};
 use crate::failure::{Failure, Report, Step, Trouble};
 use crate::names::{self, Kind};
 use aclshim_trace::ring::layout::Header;
-use aclshim_trace::segment::format::{BLOCK_MAGIC, HEAD, Head, LONGEST_PAYLOAD, Preamble, kind};
+use aclshim_trace::segment::format::{BLOCK_MAGIC, BlockHead, HEAD, LONGEST_PAYLOAD, Preamble, kind};
 use aclshim_trace::segment::reader::SegmentReader;
 use std::fs::OpenOptions;
 use std::io;
@@ -59,7 +59,7 @@ impl TraceWriter {
     /// Appends one block, all of it or nothing: after a failure the same block may be tried again.
     /// `head.slots` and `head.bytes` are taken from the payload, which has at most
     /// [`LONGEST_PAYLOAD`] bytes.
-    pub fn append(&mut self, head: &Head, payload: &[u8]) -> Result<(), Failure> {
+    pub fn append(&mut self, head: &BlockHead, payload: &[u8]) -> Result<(), Failure> {
         let Self { chain, header, past, written } = self;
         if payload.len() > LONGEST_PAYLOAD {
             return Err(chain.fail(Step::Write, libc::EMSGSIZE));
@@ -78,7 +78,7 @@ impl TraceWriter {
     }
 
     /// Says that this is the end: who reads it knows that nothing is missing behind.
-    pub fn end(&mut self, head: &Head) -> Result<(), Failure> {
+    pub fn end(&mut self, head: &BlockHead) -> Result<(), Failure> {
         self.append(head, &self.written.to_le_bytes())
     }
 
@@ -125,7 +125,7 @@ fn look(path: &Path, header: &[u8]) -> Option<(u64, u64)> {
     }
     let (mut calls, mut at, mut bytes) = (0, reader.good(), [0; HEAD]);
     while file.read_exact_at(&mut bytes, at).is_ok() && bytes.starts_with(&BLOCK_MAGIC) {
-        let head = Head::from_bytes(&bytes);
+        let head = BlockHead::from_bytes(&bytes);
         calls += if head.kind == kind::SLOTS { u64::from(head.flags) } else { 0 };
         at += HEAD as u64 + u64::from(head.bytes);
     }
@@ -219,8 +219,8 @@ mod tests {
         TraceWriter::new(Place { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, b"ring header")
     }
 
-    fn block(first: u64) -> Head {
-        Head { kind: kind::SLOTS, ring: 1, thread: 2, first, realtime_ns: 1000 + first, ..Head::default() }
+    fn block(first: u64) -> BlockHead {
+        BlockHead { kind: kind::SLOTS, ring: 1, thread: 2, first, realtime_ns: 1000 + first, ..BlockHead::default() }
     }
 
     #[test]
@@ -260,14 +260,14 @@ mod tests {
         let mut writer = writer(&scratch, Sizes { segment: 1 << 20, budget: 256 << 10 });
         let payload = vec![7; 40 << 10];
         for n in 0..6 {
-            writer.append(&Head { flags: 640, ..block(n) }, &payload).unwrap();
+            writer.append(&BlockHead { flags: 640, ..block(n) }, &payload).unwrap();
         }
         // Files of 64 KiB with one block each: with one more to come, four would be too much.
         let report = writer.take_report();
         assert_eq!((report.removed_files, writer.evicted()), (1, 640));
         assert_eq!(report.removed[0].path, scratch.path().join("t.acltrace"));
         fs::remove_file(scratch.path().join("t.1.acltrace")).unwrap();
-        writer.append(&Head { flags: 640, ..block(6) }, &payload).unwrap();
+        writer.append(&BlockHead { flags: 640, ..block(6) }, &payload).unwrap();
         assert_eq!(writer.evicted(), 1280);
         let last = SegmentReader::open(File::open(writer.path().unwrap()).unwrap()).unwrap();
         assert_eq!((last.preamble.segment, last.preamble.evicted), (6, 1280));
@@ -283,7 +283,7 @@ mod tests {
             TraceWriter::new(Place { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, &header)
         };
         let append = |writer: &mut TraceWriter| {
-            writer.append(&Head { flags: 10, ..block(0) }, &[0; 640]).unwrap();
+            writer.append(&BlockHead { flags: 10, ..block(0) }, &[0; 640]).unwrap();
             writer.path().unwrap().to_path_buf()
         };
         let told = |path: &Path| SegmentReader::open(File::open(path).unwrap()).unwrap().preamble.evicted;

@@ -10,10 +10,10 @@ use crate::process::From;
 pub use crate::process::{Found, Process};
 use crate::seen::{Abreast, Nobody, Watch};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingReader, Unreadable};
+use aclshim_trace::reader::{self, ReadMode, RingFileError, RingReader};
 use aclshim_trace::record::slot::{self, State, Words};
-use aclshim_trace::segment::format::{Head, kind};
-use aclshim_trace::segment::order::Turn;
+use aclshim_trace::segment::format::{BlockHead, kind};
+use aclshim_trace::segment::order::SegmentOrder;
 use aclshim_trace::segment::reader::{Block, SegmentReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -185,7 +185,7 @@ impl Survey {
                 let whose = key(&Origin::from_bytes(&opened.header)?);
                 let begin: &mut u64 = begins.entry(whose.clone()).or_insert(u64::MAX);
                 *begin = opened.preamble.first_ns.min(*begin);
-                Some((whose, Turn::of(&mut opened)))
+                Some((whose, SegmentOrder::of(&mut opened)))
             });
             traces.push((found, path));
         }
@@ -219,9 +219,9 @@ impl Survey {
                     Err(why) => self.trouble(file, why.to_string()),
                 },
                 // Somebody else's file, or one that is just being made or removed, is none of our business.
-                Ok(_) | Err(Unreadable::NotOurs) => {}
-                Err(Unreadable::Io(why)) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
-                }
+                Ok(_) | Err(RingFileError::NotOurs) => {}
+                Err(RingFileError::Io(why))
+                    if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
                 Err(why) => self.trouble(file, why.to_string()),
             }
         }
@@ -406,7 +406,7 @@ struct Trace {
 }
 
 /// Takes a block of slots.
-fn add_slots<W: Watch + ?Sized>(process: &mut Process, head: &Head, slots: &[Words], watch: &mut W) {
+fn add_slots<W: Watch + ?Sized>(process: &mut Process, head: &BlockHead, slots: &[Words], watch: &mut W) {
     process.thread(head, watch);
     process.add(head.ring, head.first, slots, From::Trace, watch);
 }
@@ -506,7 +506,7 @@ impl Snapshot {
             let mut from = copy.drained;
             while from < copy.end {
                 // To this end, not to that which is seen from there: in a damaged ring each would lie beyond the one before.
-                let mut run = ring.read_to(copy.end, from, Reading::Look, left);
+                let mut run = ring.read_to(copy.end, from, ReadMode::Peek, left);
                 if run.next == from {
                     break;
                 }

@@ -2,10 +2,10 @@
 
 use aclshim_collect::drain::Drain;
 use aclshim_collect::inside::{self, Host};
-use aclshim_trace::reader::{self, Reading, Ring, RingFile};
+use aclshim_trace::reader::{self, ReadMode, Ring, RingFile};
 use aclshim_trace::record::slot::{Head, Layout, Slot};
-use aclshim_trace::ring::cursor::Place;
-use aclshim_trace::ring::file::{self, File};
+use aclshim_trace::ring::cursor::RingCursor;
+use aclshim_trace::ring::file::{self, OwnRingFile};
 use aclshim_trace::ring::layout::{Control, Header, Mode};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ const SLOTS: u32 = 4096;
 /// A process of ours with one ring, and where things are.
 struct Process {
     folder: PathBuf,
-    file: File,
+    file: OwnRingFile,
     control: &'static Control,
     slots: &'static [Slot],
 }
@@ -46,15 +46,15 @@ impl Process {
         Ring { control: self.control, slots: self.slots }
     }
 
-    fn place(&self) -> Place {
-        let place = Place::default();
+    fn place(&self) -> RingCursor {
+        let place = RingCursor::default();
         place.open(self.control, self.slots, Mode::Audit, 0);
         place
     }
 }
 
 /// Makes a call if there is room for it, or comes while `wait` says so.
-fn call(place: &Place, wait: impl FnMut() -> bool) -> bool {
+fn call(place: &RingCursor, wait: impl FnMut() -> bool) -> bool {
     // SAFETY: the place was opened, and is this thread's.
     let number = place.claim(1).or_else(|claimed| unsafe { place.make_room(claimed, 1, 0, wait) }.ok_or(()));
     let Ok(number) = number else { return false };
@@ -78,7 +78,7 @@ fn a_ring_that_is_written_all_the_time_does_not_keep_its_drain() {
         let ring = |number| (number == 0).then(|| process.ring());
         let mut passes = 0;
         while passes < 20 {
-            let moved = drain.pass(process.file.header, ring, Reading::Drain);
+            let moved = drain.pass(process.file.header, ring, ReadMode::Drain);
             passes += u32::from(moved > 0);
             most = moved.max(most);
         }

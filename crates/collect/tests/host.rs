@@ -8,7 +8,7 @@ use aclshim_collect::failure::Step;
 use aclshim_collect::lines::{self, Note};
 use aclshim_collect::log::Log;
 use aclshim_collect::segment::TraceWriter;
-use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::segment::reader::SegmentReader;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -55,8 +55,8 @@ fn place(dir: &Path) -> Place {
     Place { dir: dir.to_path_buf(), stem: "a".into(), sizes: Sizes::default() }
 }
 
-fn block(first: u64) -> Head {
-    Head { kind: kind::SLOTS, first, ..Head::default() }
+fn block(first: u64) -> BlockHead {
+    BlockHead { kind: kind::SLOTS, first, ..BlockHead::default() }
 }
 
 /// All whole blocks of all traces in a directory, by number; each file must be read to its end.

@@ -10,12 +10,12 @@ use aclshim_collect::outside::Outside;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::Survey;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile};
+use aclshim_trace::reader::{self, ReadMode, RingFile};
 use aclshim_trace::record::slot::{self, Layout};
-use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::ring::file;
 use aclshim_trace::ring::layout::{Header, Mode};
-use aclshim_trace::segment::format::{Head, Preamble};
+use aclshim_trace::segment::format::{BlockHead, Preamble};
 use aclshim_trace::segment::reader::SegmentReader;
 use aclshim_trace::system::namespace;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 const CALLS: u64 = 5;
 
 /// The ring file of a dead process of another boot, which writes to `out`; and its only ring.
-fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, Place) {
+fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, RingCursor) {
     let (folder_bytes, out_bytes) = (folder.as_os_str().as_bytes(), out.as_os_str().as_bytes());
     let made = file::create(folder_bytes, 64, |header| {
         header.functions = 1;
@@ -45,14 +45,14 @@ fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, Place) {
     .unwrap();
     let (control, slots) = made.add_ring(folder_bytes, 0).unwrap();
     control.owner.store(7, Ordering::Relaxed);
-    let place = Place::default();
+    let place = RingCursor::default();
     place.open(control, slots, mode, 0);
     made.header.rings.store(1, Ordering::Release);
     (reader::files(folder).unwrap().remove(0), place)
 }
 
 /// Makes so many calls.
-fn call(place: &Place, calls: u64) {
+fn call(place: &RingCursor, calls: u64) {
     for _ in 0..calls {
         let number = place.claim(1).unwrap();
         let head = slot::Head::done(number, Layout::Linear, 0);
@@ -116,7 +116,7 @@ fn what_was_written_and_overwritten_before_it_was_given_back_is_not_lost() {
     {
         let mut file = RingFile::open_to_drain(&path).unwrap();
         file.look_for_rings();
-        Drain::new(file.header(), "outside").pass(file.header(), |number| file.ring(number), Reading::Drain);
+        Drain::new(file.header(), "outside").pass(file.header(), |number| file.ring(number), ReadMode::Drain);
         // As if it had been killed before it could give anything back.
         let control = file.ring(0).unwrap().control;
         assert_eq!(control.drained.swap(0, Ordering::Relaxed), 100);
@@ -153,7 +153,7 @@ fn a_trace_that_was_cut_before_its_first_block_is_harmless_and_goes_in_time() {
         // Where room is short it goes; an empty one when it is too old to be just being made.
         let make_room = |stem: &str| {
             let place = Place { dir: out.clone(), stem: stem.into(), sizes: Sizes { segment: 1 << 20, budget: 1 } };
-            TraceWriter::new(place, &[]).append(&Head::default(), &[]).unwrap();
+            TraceWriter::new(place, &[]).append(&BlockHead::default(), &[]).unwrap();
         };
         make_room("a");
         assert_eq!(cut.exists(), length == 0, "{length}");
@@ -195,7 +195,7 @@ fn what_could_not_be_written_once_does_not_keep_a_ring_for_ever() {
     let mut file = RingFile::open_to_drain(&path).unwrap();
     let mut drain = Drain::new(file.header(), "outside");
     file.look_for_rings();
-    assert_eq!(drain.pass(file.header(), |number| file.ring(number), Reading::Drain), CALLS);
+    assert_eq!(drain.pass(file.header(), |number| file.ring(number), ReadMode::Drain), CALLS);
     fs::rename(&out, folder.join("elsewhere")).unwrap();
     fs::remove_dir_all(folder.join("elsewhere")).unwrap();
     fs::write(&out, "no directory").unwrap();
@@ -228,7 +228,7 @@ fn a_ring_of_another_directory_is_removed_only_when_all_is_told() {
     let other = folder.join("other");
     {
         let mut drain = Drain::new(file.header(), "outside");
-        drain.pass(file.header(), ring, Reading::Drain);
+        drain.pass(file.header(), ring, ReadMode::Drain);
     }
     let control = file.ring(0).unwrap().control;
     assert_eq!(control.drained.load(Ordering::Relaxed), CALLS);

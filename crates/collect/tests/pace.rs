@@ -6,7 +6,7 @@ use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::Survey;
 use aclshim_trace::record::slot::{self, Layout};
 use aclshim_trace::ring::layout::{Header, Moment};
-use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::segment::format::{BlockHead, kind};
 use std::fs;
 use std::sync::atomic::Ordering;
 
@@ -31,14 +31,15 @@ fn the_pace_of_another_boot_is_that_of_the_moments_farthest_apart() {
     let bytes = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
     let place = Place { dir: dir.clone(), stem: "t".into(), sizes: Sizes::default() };
     let mut trace = TraceWriter::new(place, bytes);
-    let mut append = |head: Head, payload: &[u8]| trace.append(&head, payload).unwrap();
-    let slots = |first| Head { kind: kind::SLOTS, first, ..Head::default() };
+    let mut append = |head: BlockHead, payload: &[u8]| trace.append(&head, payload).unwrap();
+    let slots = |first| BlockHead { kind: kind::SLOTS, first, ..BlockHead::default() };
     let call = |number| [slot::Head::done(number, Layout::Linear, 0).0, 2000, 2_000_000, 1, 2, 3, 64, 0];
     append(slots(0), call(0).map(u64::to_le_bytes).as_flattened());
-    append(Head { kind: kind::HEADER, ..Head::default() }, bytes);
+    append(BlockHead { kind: kind::HEADER, ..BlockHead::default() }, bytes);
     append(slots(1), call(1).map(u64::to_le_bytes).as_flattened());
     // The system's time was set back meanwhile.
-    let minute = Head { kind: kind::CALIBRATION, ticks: 1000 + 2_000_000_000, realtime_ns: 400, ..Head::default() };
+    let minute =
+        BlockHead { kind: kind::CALIBRATION, ticks: 1000 + 2_000_000_000, realtime_ns: 400, ..BlockHead::default() };
     append(minute, &(100u64 + 1_000_000_000).to_le_bytes());
 
     let mut survey = Survey::default();

@@ -1,11 +1,11 @@
 //! The reader in `docs/read_trace.py` needs nothing but `docs/trace-format.md`. It must see what ours sees.
 
 use aclshim_collect::drain::Drain;
-use aclshim_trace::reader::{self, Reading, Ring, RingFile};
-use aclshim_trace::record::annotation::{Telling, Told};
+use aclshim_trace::reader::{self, ReadMode, Ring, RingFile};
+use aclshim_trace::record::annotation::{Annotation, AnnotationRef};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot, Words};
 use aclshim_trace::record::{Entry, Extent, Follows, decode};
-use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::ring::file;
 use aclshim_trace::ring::layout::{Control, Mode};
 use aclshim_trace::segment::format::kind;
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 const FUNCTIONS: [&str; 3] = ["aclrtMemcpy", "aclrtMemset", "aclrtMemcpyBatch"];
 
 struct Writer {
-    place: Place,
+    place: RingCursor,
     control: &'static Control,
     slots: &'static [Slot],
 }
@@ -39,12 +39,12 @@ impl Writer {
 
     fn note(&self, note: Note, words: &[u64]) {
         // SAFETY: the place is open, and this thread's.
-        assert!(unsafe { self.place.note(note, words) });
+        assert!(unsafe { self.place.write_note(note, words) });
     }
 
-    fn tell(&self, telling: &Telling<'_>) {
+    fn tell(&self, telling: &AnnotationRef<'_>) {
         // SAFETY: the place is open, and this thread's.
-        assert!(unsafe { self.place.tell(telling, 1250, || false) });
+        assert!(unsafe { self.place.annotate(telling, 1250, || false) });
     }
 
     fn ring(&self) -> Ring<'static> {
@@ -60,8 +60,8 @@ fn write(writer: &Writer) {
     writer.put(&[(head(Layout::Linear, 0, 2).ended(), [1000, end(7, 0), 0xc0de, 0xd, 0x5, 4096, 0])]);
     writer.put(&[(head(Layout::Linear, 0, 1).nested().ended(), [1100, end(8, -3), 0xc0de, u64::MAX, 0x5, 1, 9])]);
     writer.put(&[(head(Layout::Fill, 1, 0).ended(), [1200, end(9, 107_000), 0xc0de, 0xd, 0xff, 64, 0])]);
-    writer.tell(&Telling::scope(77, 0, "a scope whose name takes two slots".as_bytes()));
-    writer.tell(&Telling::mark(&["m\u{e9}".repeat(99).as_bytes(), &[0xff; 9]].concat()));
+    writer.tell(&AnnotationRef::scope(77, 0, "a scope whose name takes two slots".as_bytes()));
+    writer.tell(&AnnotationRef::mark(&["m\u{e9}".repeat(99).as_bytes(), &[0xff; 9]].concat()));
     let two = Extent::new(2, 1, 77).0;
     let (long, more) = (head(Layout::Long, 0, 0), Head::done(0, Layout::More, 0));
     writer.put(&[(long.ended(), [1300, end(1, 0), 2, 3, 4, 5, 6]), (more, [1, 2, two, 7, 8, 9, 10])]);
@@ -91,12 +91,14 @@ fn ours(runs: &[(u32, u64, Vec<Words>)]) -> Vec<Value> {
             match entry {
                 Entry::Call(call) => drop(calls.entry((*ring, call.number)).or_insert(call)),
                 Entry::End { of, end } => drop(ends.insert((*ring, of), end)),
-                Entry::Told { ticks, what: Told::Mark { text } } => {
+                Entry::Annotation { ticks, annotation: Annotation::Mark { text } } => {
                     let number = first + at as u64;
                     let mark = json!({"mark": text, "ring": ring, "number": number, "begin": ticks});
                     marks.insert((*ring, number), mark);
                 }
-                Entry::Told { what: Told::Scope { id, name, .. }, .. } => drop(scopes.insert(id, name)),
+                Entry::Annotation { annotation: Annotation::Scope { id, name, .. }, .. } => {
+                    drop(scopes.insert(id, name))
+                }
                 _ => {}
             }
             at += count;
@@ -140,7 +142,7 @@ fn in_ring(path: &Path) -> Vec<(u32, u64, Vec<Words>)> {
     let rings = file.look_for_rings();
     let look = |number: usize| {
         let ring = file.ring(number).unwrap();
-        let run = ring.read(ring.control.drained.load(Ordering::Acquire), Reading::Look, usize::MAX);
+        let run = ring.read(ring.control.drained.load(Ordering::Acquire), ReadMode::Peek, usize::MAX);
         (number as u32, run.first, run.slots)
     };
     (0..rings).map(look).collect()
@@ -178,7 +180,7 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
         .map(|ring| {
             let (control, slots) = made.add_ring(path, ring).unwrap();
             control.owner.store(7, Ordering::Relaxed);
-            let place = Place::default();
+            let place = RingCursor::default();
             // The second one is near the end of what a head has room for.
             let first = u64::from(ring) * ((1 << 48) - 5);
             control.drained.store(first, Ordering::Relaxed);
@@ -198,7 +200,7 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
     // On disk, and given back.
     let ring = |number: usize| writers.get(number).map(Writer::ring);
     let mut drain = Drain::new(made.header, "outside");
-    drain.pass(made.header, ring, Reading::Finish);
+    drain.pass(made.header, ring, ReadMode::Finish);
     let segments: Vec<PathBuf> = fs::read_dir(&dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())

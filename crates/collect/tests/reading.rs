@@ -8,9 +8,9 @@ use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_facts::rule::Severity;
 use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
-use aclshim_trace::record::{Extent, Finding, found_words};
+use aclshim_trace::record::{Extent, RecordedFinding, found_words};
 use aclshim_trace::ring::layout::Header;
-use aclshim_trace::segment::format::{Head, kind};
+use aclshim_trace::segment::format::{BlockHead, kind};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// Writes a trace with calls of a function from these sites; the number of the first is in `head`.
-fn write(dir: &Path, function: &str, head: Head, sites: &[u64]) {
+fn write(dir: &Path, function: &str, head: BlockHead, sites: &[u64]) {
     let call = |(number, site): (u64, &u64)| {
         // From a device to a host, 64 bytes, askew on both sides.
         let begun = slot::Head::done(number, Layout::Linear, 0).0;
@@ -31,7 +31,7 @@ fn write(dir: &Path, function: &str, head: Head, sites: &[u64]) {
 }
 
 /// Writes a trace with these slots.
-fn write_slots(dir: &Path, function: &str, head: Head, slots: &[Words]) {
+fn write_slots(dir: &Path, function: &str, head: BlockHead, slots: &[Words]) {
     // SAFETY: zero is a valid header.
     let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
     header.functions = 1;
@@ -40,7 +40,7 @@ fn write_slots(dir: &Path, function: &str, head: Head, slots: &[Words]) {
     let header = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
     let bytes: Vec<_> = slots.iter().flatten().map(|word| word.to_le_bytes()).collect();
     let place = Place { dir: dir.to_owned(), stem: "t".into(), sizes: Sizes::default() };
-    let head = Head { kind: kind::SLOTS, flags: slots.len() as u32, ..head };
+    let head = BlockHead { kind: kind::SLOTS, flags: slots.len() as u32, ..head };
     TraceWriter::new(place, header).append(&head, bytes.as_flattened()).unwrap();
 }
 
@@ -58,7 +58,7 @@ fn read(dir: &Path, look: impl FnOnce(&Process)) {
 fn a_clock_that_was_set_back_between_two_segments_costs_no_call() {
     let dir = folder("back");
     for (first, realtime_ns) in (0..).zip([3000, 1000, 2000]) {
-        write(&dir, "aclrtMemcpy", Head { first, ticks: 10 + first, realtime_ns, ..Head::default() }, &[1]);
+        write(&dir, "aclrtMemcpy", BlockHead { first, ticks: 10 + first, realtime_ns, ..BlockHead::default() }, &[1]);
     }
     read(&dir, |process| assert_eq!(process.account.total().calls, 3));
 }
@@ -66,7 +66,7 @@ fn a_clock_that_was_set_back_between_two_segments_costs_no_call() {
 #[test]
 fn findings_at_ever_new_call_sites_are_counted_and_not_all_told() {
     let dir = folder("sites");
-    write(&dir, "aclrtMemcpyAsync", Head::default(), &(1..=5000).collect::<Vec<u64>>());
+    write(&dir, "aclrtMemcpyAsync", BlockHead::default(), &(1..=5000).collect::<Vec<u64>>());
     read(&dir, |process| {
         let found: Vec<u64> = process.judge.totals().values().map(|total| total.found).collect();
         assert!(!found.is_empty() && found.iter().all(|found| *found == 5000), "{found:?}");
@@ -81,7 +81,7 @@ fn findings_at_one_call_site_are_all_counted_and_told_once() {
         let head = slot::Head::in_flight(number, Layout::Linear, 0, 1).ended().0;
         [head, 1000 + number, 7, 0x40, 0x1008, 0x2000, 64, 0]
     };
-    write_slots(&dir, "aclrtMemcpyAsync", Head::default(), &(0..100).map(call).collect::<Vec<_>>());
+    write_slots(&dir, "aclrtMemcpyAsync", BlockHead::default(), &(0..100).map(call).collect::<Vec<_>>());
     read(&dir, |process| {
         let totals: Vec<_> = process.judge.totals().values().collect();
         assert!(totals.iter().any(|total| (total.found, total.told) == (100, 1)), "{totals:?}");
@@ -91,7 +91,8 @@ fn findings_at_one_call_site_are_all_counted_and_told_once() {
 
 #[test]
 fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_unless_it_is_too_long_ago() {
-    let finding = Finding { rule: 3, argument: 0, severity: 3, index: None, values: [0; 2], code: 7, fail_index: None };
+    let finding =
+        RecordedFinding { rule: 3, argument: 0, severity: 3, index: None, values: [0; 2], code: 7, fail_index: None };
     for (between, is_told) in [(0, true), (1, true), (3, true), (4, false)] {
         let dir = folder(&format!("noted-{between}"));
         let failed = |number: u64| {
@@ -102,7 +103,7 @@ fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_
         let [of, what, index, one, other, code, fail_index] = finding.words(0);
         let head = slot::Head::done(between + 1, Layout::Note, Note::Finding as u8).0;
         slots.extend([[head, of, what, index, one, other, code, fail_index], failed(between + 2)]);
-        write_slots(&dir, "aclrtMemcpy", Head::default(), &slots);
+        write_slots(&dir, "aclrtMemcpy", BlockHead::default(), &slots);
         read(&dir, |process| {
             let total = process.account.total();
             assert_eq!((total.calls, total.errors), (between + 2, between + 2));
@@ -134,11 +135,12 @@ fn a_finding_of_a_rule_beyond_the_64th_is_counted_and_named_although_this_releas
     for (word, value) in found_words(1 << 65 | 1 << 70 | 1 << 127, Extent::new(0, 0, 0)) {
         slots[1][word] |= value;
     }
-    let noted = Finding { rule: 70, argument: 0, severity: 3, index: None, values: [0; 2], code: 7, fail_index: None };
+    let noted =
+        RecordedFinding { rule: 70, argument: 0, severity: 3, index: None, values: [0; 2], code: 7, fail_index: None };
     let [of, what, index, one, other, code, fail_index] = noted.words(0);
     let note = slot::Head::done(2, Layout::Note, Note::Finding as u8).0;
     slots.push([note, of, what, index, one, other, code, fail_index]);
-    write_slots(&dir, "aclrtMemcpyAsync", Head::default(), &slots);
+    write_slots(&dir, "aclrtMemcpyAsync", BlockHead::default(), &slots);
 
     let mut broken = Broken::default();
     let mut survey = Survey::default();

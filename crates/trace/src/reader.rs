@@ -1,4 +1,4 @@
-//! Reading rings: of threads that run and of threads that are gone, to drain them or only to look.
+//! ReadMode rings: of threads that run and of threads that are gone, to drain them or only to look.
 
 #[cfg(not(loom))]
 mod mapped;
@@ -7,7 +7,7 @@ mod snapshot;
 mod view;
 
 #[cfg(not(loom))]
-pub use mapped::{MOST_RINGS, RingFile, Unreadable, files, is_alone, is_ring, lock};
+pub use mapped::{MOST_RINGS, RingFile, RingFileError, files, is_alone, is_ring, lock};
 #[cfg(not(loom))]
 pub use snapshot::{RingReader, RingSnapshot};
-pub use view::{Reading, Ring, Run};
+pub use view::{ReadMode, Ring, SlotRun};

@@ -6,7 +6,7 @@ mod decode;
 pub mod slot;
 
 pub use call::{
-    ARGUMENTS, ATTRIBUTES, Attribute, Batch, Call, End, Entry, Extent, FRAMES, Finding, Follows, INJECTED, Item,
-    REFUSED, batch_slots, found_words,
+    ARGUMENTS, ATTRIBUTES, Attribute, Batch, Call, End, Entry, Extent, FRAMES, Follows, INJECTED, Item, REFUSED,
+    RecordedFinding, batch_slots, found_words,
 };
 pub use decode::{decode, one_slot, slots};

@@ -7,10 +7,10 @@
 //! cell beside each slot that must never be read and written at once.
 #![cfg(loom)]
 
-use aclshim_trace::reader::{Reading, Ring};
+use aclshim_trace::reader::{ReadMode, Ring};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot, State, end_word};
 use aclshim_trace::record::{Entry, Extent, decode};
-use aclshim_trace::ring::cursor::Place;
+use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::ring::layout::{Control, Mode};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -28,7 +28,7 @@ fn model(test: impl Fn() + Sync + Send + 'static) {
 struct Shared {
     control: Control,
     slots: Vec<Slot>,
-    place: Place,
+    cursor: RingCursor,
     cells: Vec<UnsafeCell<u64>>,
 }
 
@@ -44,10 +44,10 @@ impl Shared {
         let shared = Arc::new(Self {
             control: Control::default(),
             slots: (0..slots).map(|_| Slot::default()).collect(),
-            place: Place::default(),
+            cursor: RingCursor::default(),
             cells: (0..slots).map(|_| UnsafeCell::new(0)).collect(),
         });
-        assert!(shared.place.open(&shared.control, &shared.slots, mode, 0));
+        assert!(shared.cursor.open(&shared.control, &shared.slots, mode, 0));
         shared
     }
 
@@ -77,12 +77,12 @@ impl Shared {
     }
 
     /// Reads, checks what is shown, and gives it back: the numbers, with a code where a call has ended.
-    fn drain(&self, how: Reading, most: usize) -> Vec<(u64, Entry)> {
+    fn drain(&self, how: ReadMode, most: usize) -> Vec<(u64, Entry)> {
         self.pass(how, most).0
     }
 
     /// The same, and how many slots were overwritten before.
-    fn pass(&self, how: Reading, most: usize) -> (Vec<(u64, Entry)>, u64) {
+    fn pass(&self, how: ReadMode, most: usize) -> (Vec<(u64, Entry)>, u64) {
         let run = self.ring().read(self.control.drained.load(Ordering::Relaxed), how, most);
         let mut entries = Vec::new();
         let (mut rest, mut number) = (&run.slots[..], run.first);
@@ -153,15 +153,15 @@ fn a_slot_is_written_again_only_when_it_has_been_read() {
     model(|| {
         let shared = Shared::new(4);
         (0..4).for_each(|number| {
-            assert_eq!(shared.place.claim(1), Ok(number));
+            assert_eq!(shared.cursor.claim(1), Ok(number));
             shared.call(number);
         });
         let writer = thread::spawn({
             let shared = shared.clone();
             move || {
-                let claimed = shared.place.claim(1).unwrap_err();
-                // SAFETY: the place is open, and this thread's.
-                let room = unsafe { shared.place.make_room(claimed, 1, 0, || false) };
+                let claimed = shared.cursor.claim(1).unwrap_err();
+                // SAFETY: the cursor is open, and this thread's.
+                let room = unsafe { shared.cursor.make_room(claimed, 1, 0, || false) };
                 if let Some(number) = room {
                     shared.cells[0].with_mut(|_| ());
                     shared.call(number);
@@ -169,10 +169,10 @@ fn a_slot_is_written_again_only_when_it_has_been_read() {
                 room.is_some()
             }
         });
-        let read = shared.drain(Reading::Drain, 1);
+        let read = shared.drain(ReadMode::Drain, 1);
         assert_eq!(read.len(), 1);
         let wrote = writer.join().unwrap();
-        let rest = shared.drain(Reading::Drain, 9).len();
+        let rest = shared.drain(ReadMode::Drain, 9).len();
         assert_eq!(rest, if wrote { 4 } else { 3 });
     });
 }
@@ -182,7 +182,7 @@ fn where_the_oldest_is_overwritten_each_call_is_read_or_counted() {
     model(|| {
         let shared = Shared::with(4, Mode::Flight);
         let call = |shared: &Shared, number| {
-            assert_eq!(shared.place.claim(1), Ok(number), "there is always room");
+            assert_eq!(shared.cursor.claim(1), Ok(number), "there is always room");
             shared.call(number);
         };
         (0..4).for_each(|number| call(&shared, number));
@@ -190,9 +190,9 @@ fn where_the_oldest_is_overwritten_each_call_is_read_or_counted() {
             let shared = shared.clone();
             move || call(&shared, 4)
         });
-        let (mut entries, before) = shared.pass(Reading::Drain, 9);
+        let (mut entries, before) = shared.pass(ReadMode::Drain, 9);
         writer.join().unwrap();
-        let (rest, since) = shared.pass(Reading::Drain, 9);
+        let (rest, since) = shared.pass(ReadMode::Drain, 9);
         entries.extend(rest);
         let numbers: Vec<u64> = entries.iter().map(|(number, _)| *number).collect();
         assert!(numbers.is_sorted() && numbers.ends_with(&[4]), "{numbers:?}");
@@ -204,21 +204,21 @@ fn where_the_oldest_is_overwritten_each_call_is_read_or_counted() {
 fn a_call_that_ends_while_it_is_passed_by_is_told_of_once() {
     model(|| {
         let shared = Shared::new(4);
-        (0..2).for_each(|number| assert_eq!(shared.place.claim(1), Ok(number)));
+        (0..2).for_each(|number| assert_eq!(shared.cursor.claim(1), Ok(number)));
         let outer = shared.begin(0);
         shared.call(1);
         let writer = thread::spawn({
             let shared = shared.clone();
             move || {
-                if !shared.place.end(shared.slot(0), outer, 15, 0) {
-                    // SAFETY: the place is open, and this thread's.
-                    assert!(unsafe { shared.place.note(Note::End, &[10, 0, 5, 0]) });
+                if !shared.cursor.end(shared.slot(0), outer, 15, 0) {
+                    // SAFETY: the cursor is open, and this thread's.
+                    assert!(unsafe { shared.cursor.write_note(Note::End, &[10, 0, 5, 0]) });
                 }
             }
         });
-        let mut entries = shared.drain(Reading::Drain, 9);
+        let mut entries = shared.drain(ReadMode::Drain, 9);
         writer.join().unwrap();
-        entries.extend(shared.drain(Reading::Drain, 9));
+        entries.extend(shared.drain(ReadMode::Drain, 9));
         let numbers: Vec<u64> = entries.iter().map(|(number, _)| *number).collect();
         assert!(numbers.is_sorted() && numbers[..2] == [0, 1], "{numbers:?}");
         let Entry::Call(call) = &entries[0].1 else { panic!("a call") };
@@ -235,9 +235,9 @@ fn what_comes_while_the_drain_looks_is_not_taken_for_a_gap() {
             let shared = shared.clone();
             move || (0..2).for_each(|number| shared.call(number))
         });
-        let mut entries = shared.drain(Reading::Drain, 9);
+        let mut entries = shared.drain(ReadMode::Drain, 9);
         writer.join().unwrap();
-        entries.extend(shared.drain(Reading::Drain, 9));
+        entries.extend(shared.drain(ReadMode::Drain, 9));
         let numbers: Vec<u64> = entries.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [0, 1]);
         let is_told = |(_, entry): &(u64, Entry)| matches!(entry, Entry::Call(call) if call.end.is_some());
@@ -249,7 +249,7 @@ fn what_comes_while_the_drain_looks_is_not_taken_for_a_gap() {
 fn what_a_thread_writes_before_it_ends_is_not_taken_for_a_gap_of_a_gone_one() {
     model(|| {
         let shared = Shared::new(4);
-        assert_eq!(shared.place.claim(1), Ok(0));
+        assert_eq!(shared.cursor.claim(1), Ok(0));
         let writer = thread::spawn({
             let shared = shared.clone();
             move || {
@@ -258,9 +258,9 @@ fn what_a_thread_writes_before_it_ends_is_not_taken_for_a_gap_of_a_gone_one() {
                 shared.control.since.store(1, Ordering::Release);
             }
         });
-        let mut entries = shared.drain(Reading::Drain, 9);
+        let mut entries = shared.drain(ReadMode::Drain, 9);
         writer.join().unwrap();
-        entries.extend(shared.drain(Reading::Drain, 9));
+        entries.extend(shared.drain(ReadMode::Drain, 9));
         assert_eq!(entries.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0]);
     });
 }
@@ -273,7 +273,7 @@ fn who_looks_sees_all_that_was_shown_before_the_newest() {
             let shared = shared.clone();
             move || (0..2).for_each(|number| shared.call(number))
         });
-        let run = shared.ring().read(0, Reading::Look, 9);
+        let run = shared.ring().read(0, ReadMode::Peek, 9);
         assert_eq!((run.first, run.next), (0, run.slots.len() as u64));
         writer.join().unwrap();
     });
@@ -290,17 +290,17 @@ fn a_batch_is_never_missed_while_its_items_are_written() {
         shared.slot(3).put(follower(3, Layout::Items), &[]);
         shared.slot(0).put(head, &[10, 0, 0, 1000]);
         (4..6).for_each(|number| shared.call(number));
-        shared.place.next.store(6, Ordering::Relaxed);
+        shared.cursor.next.store(6, Ordering::Relaxed);
         let writer = thread::spawn({
             let shared = shared.clone();
             move || {
                 shared.slot(3).clear();
                 shared.slot(3).set(1, 77);
                 shared.slot(3).show(follower(3, Layout::Items));
-                shared.place.end(shared.slot(0), head, 15, 0)
+                shared.cursor.end(shared.slot(0), head, 15, 0)
             }
         });
-        let run = shared.ring().read(0, Reading::Drain, 9);
+        let run = shared.ring().read(0, ReadMode::Drain, 9);
         let ended = writer.join().unwrap();
         assert_eq!((run.first, run.slots.len()), (0, 6), "the batch and what follows");
         let state = Head(run.slots[0][0]).state();

@@ -177,9 +177,11 @@ unsafe fn name(named: Named, name: *const c_char) -> Answer {
     })?;
     // As above: it holds here, whether or not there is room for it in the record.
     let _ = match named {
-        Named::Stream(stream) => tell_name(aclshim_trace::record::annotation::Named::Stream, stream, 0, given.bytes()),
+        Named::Stream(stream) => {
+            tell_name(aclshim_trace::record::annotation::NamedKind::Stream, stream, 0, given.bytes())
+        }
         Named::Buffer { begin, size } => {
-            tell_name(aclshim_trace::record::annotation::Named::Buffer, begin, size, given.bytes())
+            tell_name(aclshim_trace::record::annotation::NamedKind::Buffer, begin, size, given.bytes())
         }
     };
     Ok(0)

@@ -128,7 +128,7 @@ pub fn compare(left: &Left, truth: &Truth) -> Content {
                         assert_eq!(end.code, code_of(0x5A << 56 | (lane as u64) << 40 | n), "{}", place());
                     }
                     Entry::Finding { .. } | Entry::Stack { .. } => panic!("a finding: {}", place()),
-                    Entry::Told { .. } => panic!("the program tells nothing: {}", place()),
+                    Entry::Annotation { .. } => panic!("the program tells nothing: {}", place()),
                     Entry::Call(call) => {
                         let function = &left.origin.functions[usize::from(call.function)];
                         let (lane, n) = identify(&call, function).unwrap_or_else(|why| panic!("{}: {why}", place()));

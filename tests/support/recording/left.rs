@@ -3,11 +3,11 @@
 use super::traces;
 use crate::support::Output;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, Reading, RingFile};
+use aclshim_trace::reader::{self, ReadMode, RingFile};
 use aclshim_trace::record::slot::Words;
 use aclshim_trace::record::{Call, Entry, decode};
 use aclshim_trace::segment::format::{MAGIC, kind};
-use aclshim_trace::segment::reader::{SegmentReader, Stop, Wrong};
+use aclshim_trace::segment::reader::{SegmentError, SegmentErrorKind, SegmentReader};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -79,10 +79,10 @@ pub struct Remains {
 
 /// Opens a trace. `None`: whoever wrote it was ended within its beginning. There is no record in it, and its slots were
 /// not given back.
-pub fn open(path: &Path) -> Result<Option<SegmentReader<BufReader<File>>>, Stop> {
+pub fn open(path: &Path) -> Result<Option<SegmentReader<BufReader<File>>>, SegmentError> {
     match SegmentReader::open(BufReader::with_capacity(1 << 20, File::open(path).unwrap())) {
         Ok(trace) => Ok(Some(trace)),
-        Err(Stop { wrong: Wrong::Short { .. }, .. }) => Ok(None),
+        Err(SegmentError { kind: SegmentErrorKind::Short { .. }, .. }) => Ok(None),
         // Too short even to say what it is.
         Err(_) if MAGIC.starts_with(&fs::read(path).unwrap()) => Ok(None),
         Err(stop) => Err(stop),
@@ -106,8 +106,8 @@ pub fn left(out: &Path, rings: &Path) -> Remains {
         let origin = Origin::from_bytes(&trace.header).expect("a whole header");
         let left = processes.entry((origin.pid, origin.born_ns)).or_insert_with(|| Left::new(origin));
         left.evicted = left.evicted.max(trace.preamble.evicted);
-        while let Some(block) = trace.next_block().unwrap_or_else(|stop| match stop.wrong {
-            Wrong::Short { .. } => {
+        while let Some(block) = trace.next_block().unwrap_or_else(|stop| match stop.kind {
+            SegmentErrorKind::Short { .. } => {
                 left.torn += 1;
                 None
             }
@@ -151,7 +151,7 @@ pub fn left(out: &Path, rings: &Path) -> Remains {
             let (owner, since) = (ring.control.owner.load(Ordering::Relaxed), load(&ring.control.since));
             let mut from = load(&ring.control.drained);
             while from < ring.end(from) {
-                let run = ring.read(from, Reading::Look, usize::MAX);
+                let run = ring.read(from, ReadMode::Peek, usize::MAX);
                 assert!(run.next > from, "reading goes on");
                 left.overwritten += run.overwritten;
                 left.written_before += known(pieces, from, run.overwritten);
@@ -188,7 +188,7 @@ fn add(pieces: &mut Vec<Piece>, mut piece: Piece) -> u64 {
 
 /// Nobody who is ended leaves a file like that.
 #[track_caller]
-fn damaged(path: &Path, stop: &Stop) -> ! {
+fn damaged(path: &Path, stop: &SegmentError) -> ! {
     panic!("{}: {stop}", path.display())
 }
 

@@ -6,7 +6,7 @@ use super::text::json_pair;
 use super::texts::Texts;
 use super::timeline::{self, New, Span, Tracks, What};
 use crate::output::Output;
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use std::io::Write;
 
@@ -96,29 +96,31 @@ impl Sink for Chrome {
     }
 
     /// Marks as instants on their threads; scopes as slices, which may overlap where threads share one.
-    fn remark(&mut self, row: &Row, what: &Told, text: &str, texts: &Texts) -> Result<()> {
-        let Some(time) = timeline::begin(row).filter(|_| !matches!(what, Told::Name { .. })) else { return Ok(()) };
+    fn remark(&mut self, row: &Row, what: &Annotation, text: &str, texts: &Texts) -> Result<()> {
+        let Some(time) = timeline::begin(row).filter(|_| !matches!(what, Annotation::Name { .. })) else {
+            return Ok(());
+        };
         let start = self.begin(time)?;
         let (to, tracks) = (&mut self.to, &mut self.tracks);
         let ts = micros(i128::from(time) - i128::from(start));
         let pid = tracks.process(row, &mut |new| name(to, texts, new))?;
         let head = format!("\"name\":{},\"pid\":{pid},\"ts\":{ts}", serde_json::to_string(text)?);
         match what {
-            Told::Mark { .. } => {
+            Annotation::Mark { .. } => {
                 tracks.thread(row, &mut |new| name(to, texts, new))?;
                 let tid = row.thread.unwrap_or_default();
                 write!(to, ",\n{{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"mark\",{head},\"tid\":{tid}}}")?;
             }
-            Told::Scope { id, .. } | Told::ScopeEnd { id, .. } => {
+            Annotation::Scope { id, .. } | Annotation::ScopeEnd { id, .. } => {
                 let tid = STREAMS + tracks.scopes(row, &mut |new| name(to, texts, new))?.id;
                 let (phase, about) = match what {
-                    Told::ScopeEnd { failures, .. } => ("e", format!(",\"args\":{{\"failures\":{failures}}}")),
+                    Annotation::ScopeEnd { failures, .. } => ("e", format!(",\"args\":{{\"failures\":{failures}}}")),
                     _ => ("b", String::new()),
                 };
                 let event = format!("\"ph\":\"{phase}\",\"cat\":\"scope\",\"id\":\"{pid}.{id}\"");
                 write!(to, ",\n{{{event},{head},\"tid\":{tid}{about}}}")?;
             }
-            Told::Name { .. } => {}
+            Annotation::Name { .. } => {}
         }
         Ok(())
     }

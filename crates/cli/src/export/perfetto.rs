@@ -7,7 +7,7 @@ use super::texts::{Text, Texts};
 use super::timeline::{self, New, Span, Tracks, What, scattered};
 use crate::output::Output;
 use aclshim_collect::judge::rule_ids;
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use prost::Message;
 use std::collections::{HashMap, HashSet};
@@ -242,17 +242,19 @@ impl Sink for Perfetto {
     }
 
     /// Marks as instants on their threads; scopes as slices on lines of their own.
-    fn remark(&mut self, row: &Row, what: &Told, text: &str, texts: &Texts) -> Result<()> {
-        let Some(time) = timeline::begin(row).filter(|_| !matches!(what, Told::Name { .. })) else { return Ok(()) };
+    fn remark(&mut self, row: &Row, what: &Annotation, text: &str, texts: &Texts) -> Result<()> {
+        let Some(time) = timeline::begin(row).filter(|_| !matches!(what, Annotation::Name { .. })) else {
+            return Ok(());
+        };
         let Self { packets, tracks, scopes, .. } = self;
         packets.begin(time)?;
         let mut describe = |new: New<'_>| packets.describe(texts, new);
         let (track, kind, category) = match what {
-            Told::ScopeEnd { id, .. } => match scopes.remove(&(row.process, *id)) {
+            Annotation::ScopeEnd { id, .. } => match scopes.remove(&(row.process, *id)) {
                 Some(track) => (track, Type::SliceEnd, SCOPE),
                 None => return Ok(()),
             },
-            Told::Scope { id, .. } => {
+            Annotation::Scope { id, .. } => {
                 let track = scattered(tracks.scopes(row, &mut describe)?.id);
                 scopes.insert((row.process, *id), track);
                 (track, Type::SliceBegin, SCOPE)

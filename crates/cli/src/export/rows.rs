@@ -10,7 +10,7 @@ use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, code};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use std::collections::HashMap;
 
@@ -245,8 +245,10 @@ impl Watch for Rows {
         }
         let row = self.about(remark);
         let name = match remark.what {
-            Told::ScopeEnd { id, .. } => remark.whose.labels.scope_name(*id).unwrap_or_default(),
-            Told::Mark { text: name } | Told::Scope { name, .. } | Told::Name { name, .. } => name.into(),
+            Annotation::ScopeEnd { id, .. } => remark.whose.labels.scope_name(*id).unwrap_or_default(),
+            Annotation::Mark { text: name } | Annotation::Scope { name, .. } | Annotation::Name { name, .. } => {
+                name.into()
+            }
         };
         self.failure = self.sink.remark(&row, remark.what, &name, &self.texts).err();
     }

@@ -5,7 +5,7 @@ use aclshim_collect::labels::Labels;
 use aclshim_collect::seen::{Remark, Seen};
 use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, written};
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use anyhow::{Result, ensure};
 
 /// What is asked for; a call is shown if all of it holds.
@@ -143,8 +143,8 @@ impl Filter {
     fn is_told_in_scope(&self, remark: &Remark<'_>) -> bool {
         let labels = remark.whose.labels;
         match remark.what {
-            Told::Scope { id, .. } | Told::ScopeEnd { id, .. } => self.is_in_scope(labels, *id),
-            Told::Mark { .. } | Told::Name { .. } => labels.scopes().any(|(id, scope)| {
+            Annotation::Scope { id, .. } | Annotation::ScopeEnd { id, .. } => self.is_in_scope(labels, *id),
+            Annotation::Mark { .. } | Annotation::Name { .. } => labels.scopes().any(|(id, scope)| {
                 let end = scope.end.map_or(u64::MAX, |(end, _)| end);
                 (scope.begin..=end).contains(&remark.ticks) && self.is_in_scope(labels, id)
             }),

@@ -3,7 +3,7 @@
 use crate::spoken::spoken;
 use crate::time::moment;
 use aclshim_collect::seen::Remark;
-use aclshim_trace::record::annotation::{Named, Told};
+use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use serde::Serialize;
 
 /// A mark, a scope or a name for programs. Unlike a call it has an `event`.
@@ -38,9 +38,9 @@ pub fn as_text(remark: &Remark<'_>) -> String {
     let time = remark.time_ns().map_or_else(|| "-".into(), moment);
     let (pid, thread) = (remark.whose.origin.pid, remark.whose.thread);
     let what = match remark.what {
-        Told::Mark { text } => format!("mark: {}", spoken(text)),
-        Told::Scope { name, .. } => format!("scope \"{}\" begins", spoken(name)),
-        Told::ScopeEnd { id, failures } => {
+        Annotation::Mark { text } => format!("mark: {}", spoken(text)),
+        Annotation::Scope { name, .. } => format!("scope \"{}\" begins", spoken(name)),
+        Annotation::ScopeEnd { id, failures } => {
             let name = remark.whose.labels.scope_name(*id).unwrap_or_default();
             match failures {
                 0 => format!("scope \"{}\" ends", spoken(&name)),
@@ -48,10 +48,10 @@ pub fn as_text(remark: &Remark<'_>) -> String {
                 failures => format!("scope \"{}\" ends, {failures} expectations have failed", spoken(&name)),
             }
         }
-        Told::Name { kind, begin, size, name } => {
+        Annotation::Name { kind, begin, size, name } => {
             let what = match kind {
-                Named::Stream => format!("stream {begin:#x}"),
-                Named::Buffer => format!("buffer {begin:#x} of {size} bytes"),
+                NamedKind::Stream => format!("stream {begin:#x}"),
+                NamedKind::Buffer => format!("buffer {begin:#x} of {size} bytes"),
             };
             match name.as_str() {
                 "" => format!("{what} has no name any more"),
@@ -72,20 +72,20 @@ pub fn as_json(remark: &Remark<'_>) -> String {
     };
     let ended;
     let line = match remark.what {
-        Told::Mark { text } => Line { event: "mark", text: Some(text), ..line },
-        Told::Scope { id, parent, name } => {
+        Annotation::Mark { text } => Line { event: "mark", text: Some(text), ..line },
+        Annotation::Scope { id, parent, name } => {
             let parent = Some(*parent).filter(|parent| *parent != 0);
             Line { event: "scope", scope: Some(name), scope_id: Some(*id), parent, ..line }
         }
-        Told::ScopeEnd { id, failures } => {
+        Annotation::ScopeEnd { id, failures } => {
             ended = remark.whose.labels.scope_name(*id);
             let (scope_id, failures) = (Some(*id), Some(*failures));
             Line { event: "scope_end", scope: ended.as_deref(), scope_id, failures, ..line }
         }
-        Told::Name { kind, begin, size, name } => {
+        Annotation::Name { kind, begin, size, name } => {
             let (kind, bytes) = match kind {
-                Named::Stream => ("stream", None),
-                Named::Buffer => ("buffer", Some(*size)),
+                NamedKind::Stream => ("stream", None),
+                NamedKind::Buffer => ("buffer", Some(*size)),
             };
             let (kind, address) = (Some(kind), Some(format!("{begin:#x}")));
             Line { event: "name", kind, address, bytes, name: Some(name), ..line }

@@ -5,7 +5,7 @@ use super::kept::Keeper;
 use super::timeline::Timeline;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_facts::Function;
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -221,9 +221,9 @@ impl Watch for Gather {
 
     fn remark(&mut self, remark: &Remark<'_>) {
         let what = match remark.what {
-            Told::Mark { text } => Ok(text.clone()),
-            Told::Scope { id, .. } => Err(*id),
-            Told::ScopeEnd { .. } | Told::Name { .. } => return,
+            Annotation::Mark { text } => Ok(text.clone()),
+            Annotation::Scope { id, .. } => Err(*id),
+            Annotation::ScopeEnd { .. } | Annotation::Name { .. } => return,
         };
         let Some(time_ns) = remark.time_ns() else { return };
         if self.said.len() >= SAID {

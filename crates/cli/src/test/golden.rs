@@ -4,7 +4,7 @@ use crate::sarif::Counts;
 use aclshim_collect::seen::{Remark, Seen, Watch};
 use aclshim_collect::survey::{Process, Survey};
 use aclshim_golden::{Attribute, Call, End, Item, MARK_INJECTED, MARK_REFUSED, Name, Named, Run};
-use aclshim_trace::record::annotation::{self, Told};
+use aclshim_trace::record::annotation::{self, Annotation};
 use aclshim_trace::record::{self, INJECTED, REFUSED};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -53,19 +53,19 @@ impl Watch for Gather {
     fn remark(&mut self, remark: &Remark<'_>) {
         let process = remark.whose.process;
         match remark.what {
-            Told::Scope { id, name, .. } => _ = self.open.insert((process, *id), name.clone()),
-            Told::ScopeEnd { id, .. } => _ = self.open.remove(&(process, *id)),
-            Told::Name { kind, begin, size, name } => {
+            Annotation::Scope { id, name, .. } => _ = self.open.insert((process, *id), name.clone()),
+            Annotation::ScopeEnd { id, .. } => _ = self.open.remove(&(process, *id)),
+            Annotation::Name { kind, begin, size, name } => {
                 let named = match kind {
-                    annotation::Named::Stream => Named::Stream(*begin),
-                    annotation::Named::Buffer => Named::Buffer { begin: *begin, size: *size },
+                    annotation::NamedKind::Stream => Named::Stream(*begin),
+                    annotation::NamedKind::Buffer => Named::Buffer { begin: *begin, size: *size },
                 };
                 if let Some(runs) = &mut self.runs {
                     let name = Name { at: remark.ticks, named, name: name.clone() };
                     runs.entry(process).or_default().names.push(name);
                 }
             }
-            Told::Mark { .. } => {}
+            Annotation::Mark { .. } => {}
         }
     }
 }

@@ -4,12 +4,12 @@ use super::kept::{self, Life};
 use crate::progress;
 use aclshim_collect::modules::Modules;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, RingReader};
+use aclshim_trace::reader::{ReadMode, RingReader};
 use aclshim_trace::record::slot::Words;
 use aclshim_trace::record::{Entry, decode};
 use aclshim_trace::ring::layout::Header;
-use aclshim_trace::segment::format::{BLOCK_MAGIC, HEAD, Head, Preamble, SLOT, kind};
-use aclshim_trace::segment::order::Turn;
+use aclshim_trace::segment::format::{BLOCK_MAGIC, BlockHead, HEAD, Preamble, SLOT, kind};
+use aclshim_trace::segment::order::SegmentOrder;
 use aclshim_trace::segment::reader::{Block, Damage, SegmentReader};
 use aclshim_trace::system::clock::{realtime_ns, ticks};
 use anyhow::{Context, Result, bail};
@@ -50,7 +50,7 @@ impl Copy {
     }
 
     /// Appends a block.
-    pub fn block(&mut self, head: &Head, payload: &[u8]) -> Result<()> {
+    pub fn block(&mut self, head: &BlockHead, payload: &[u8]) -> Result<()> {
         self.bytes += (SLOT + payload.len()) as u64;
         let head = head.to_bytes(payload);
         self.put(&head)?;
@@ -58,9 +58,9 @@ impl Copy {
     }
 
     /// Says that this is the end.
-    pub fn end(&mut self, head: &Head) -> Result<()> {
+    pub fn end(&mut self, head: &BlockHead) -> Result<()> {
         self.block(
-            &Head { kind: kind::END, ring: 0, first: 0, thread: 0, flags: 0, ..*head },
+            &BlockHead { kind: kind::END, ring: 0, first: 0, thread: 0, flags: 0, ..*head },
             &self.bytes.to_le_bytes(),
         )
     }
@@ -122,7 +122,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     let mut copy: Option<Copy> = None;
     let mut covered = Covered::default();
     let mut totals = [0u64; 3];
-    let mut last = Head::default();
+    let mut last = BlockHead::default();
     while let Some(block) = reader.by_ref().find_map(Result::ok) {
         let head = block.head;
         if first_ns == 0 {
@@ -152,7 +152,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     for (ring, lost) in covered.gaps(&starts, &damaged) {
         let slots = lost.end - lost.start;
         copied.missing = copied.missing.saturating_add(slots);
-        let head = Head { kind: kind::LOSS, ring, first: lost.start, thread: 0, flags: 0, ..last };
+        let head = BlockHead { kind: kind::LOSS, ring, first: lost.start, thread: 0, flags: 0, ..last };
         copy.block(&head, &slots.to_le_bytes())?;
     }
     // The block with the totals, or those that they are the sum of, may be among what is damaged.
@@ -160,7 +160,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     let lost = covered.lost.saturating_add(copied.missing);
     totals[1] =
         if starts.are_zero() { totals[1].max(lost) } else { totals[1].saturating_add(copied.missing).max(lost) };
-    let head = Head { kind: kind::TOTALS, ring: 0, first: 0, thread: 0, flags: 0, ..last };
+    let head = BlockHead { kind: kind::TOTALS, ring: 0, first: 0, thread: 0, flags: 0, ..last };
     copy.block(&head, totals.map(u64::to_le_bytes).as_flattened())?;
     copy.end(&last)?;
     copy.finish()?;
@@ -182,13 +182,13 @@ impl Starts {
         let mut ends: Option<BTreeMap<u32, u64>> = None;
         let open = |path: &Path| Some(BufReader::with_capacity(1 << 20, kept::open(path).ok()?));
         let own = open(path).and_then(|file| SegmentReader::open_anyway(file).ok());
-        let turn = own.map_or(Turn::new(preamble, None), |(mut reader, _)| Turn::of(&mut reader));
+        let turn = own.map_or(SegmentOrder::new(preamble, None), |(mut reader, _)| SegmentOrder::of(&mut reader));
         let whose = |header: &[u8]| Origin::from_bytes(header).map(|origin| kept::key(&origin));
         let others = path.parent().and_then(|folder| kept::files(folder, "acltrace").ok()).unwrap_or_default();
         for other in others.iter().filter(|other| *other != path) {
             let read = || open(other).and_then(|file| SegmentReader::open(file).ok());
             let Some(mut reader) = read().filter(|reader| whose(&reader.header) == whose(header)) else { continue };
-            if Turn::of(&mut reader) >= turn {
+            if SegmentOrder::of(&mut reader) >= turn {
                 continue;
             }
             let ends = ends.get_or_insert_default();
@@ -261,7 +261,7 @@ impl Covered {
 
     /// Numbers that no good block accounts for: those before and between good blocks, and those behind the last one
     /// that heads of `damaged` blocks tell of.
-    fn gaps(&mut self, starts: &Starts, damaged: &[Head]) -> Vec<(u32, Range<u64>)> {
+    fn gaps(&mut self, starts: &Starts, damaged: &[BlockHead]) -> Vec<(u32, Range<u64>)> {
         let mut gaps = Vec::new();
         let mut ends = BTreeMap::new();
         for (ring, ranges) in &mut self.rings {
@@ -295,7 +295,7 @@ impl Covered {
 }
 
 /// The heads of blocks of slots among what was passed over, as far as they make sense.
-fn damaged_heads(path: &Path, damages: &[Damage]) -> Vec<Head> {
+fn damaged_heads(path: &Path, damages: &[Damage]) -> Vec<BlockHead> {
     let Ok(file) = kept::open(path) else { return Vec::new() };
     let mut heads = Vec::new();
     // What is cut off may have been written once more by the next drain.
@@ -303,7 +303,7 @@ fn damaged_heads(path: &Path, damages: &[Damage]) -> Vec<Head> {
         let mut at = damage.offset;
         let mut bytes = [0; HEAD];
         while at + (HEAD as u64) < damage.end && file.read_exact_at(&mut bytes, at).is_ok() {
-            let head = Head::from_bytes(&bytes);
+            let head = BlockHead::from_bytes(&bytes);
             let end = at + HEAD as u64 + u64::from(head.bytes);
             if !bytes.starts_with(&BLOCK_MAGIC) || end > damage.end || head.bytes as usize / SLOT != head.slots as usize
             {
@@ -349,11 +349,11 @@ fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
 /// Writes what a ring file holds and no trace does; how many outermost calls. The ring stays as it is.
 pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
     let origin = Origin::new(file.header());
-    let head = |kind| Head {
+    let head = |kind| BlockHead {
         kind,
         ticks: if origin.is_of_this_boot == Some(true) { ticks(file.header().clock) } else { 0 },
         realtime_ns: realtime_ns(),
-        ..Head::default()
+        ..BlockHead::default()
     };
     let preamble = Preamble { first_ns: realtime_ns(), ..Preamble::default() };
     let mut copy = Copy::begin(to, &preamble, bytes_of(file.header()))?;
@@ -367,11 +367,11 @@ pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
         let Some(copied) = file.ring(number)? else { continue };
         let (ring, mut from, end) = (copied.ring(), copied.drained, copied.end);
         while from < end {
-            let run = ring.read_to(end, from, Reading::Look, 1024);
+            let run = ring.read_to(end, from, ReadMode::Peek, 1024);
             if run.next <= from {
                 break;
             }
-            let of = |kind, first| Head { ring: number as u32, first, ..head(kind) };
+            let of = |kind, first| BlockHead { ring: number as u32, first, ..head(kind) };
             let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
             let never = unread.saturating_sub(run.overwritten);
             if run.overwritten > 0 {
@@ -385,7 +385,7 @@ pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
                 let outermost = run.slots.iter().filter(|slot| super::is_outermost(slot)).count() as u32;
                 let bytes: Vec<u8> =
                     run.slots.iter().flat_map(|slot: &Words| slot.map(u64::to_le_bytes)).flatten().collect();
-                copy.block(&Head { flags: outermost, ..of(kind::SLOTS, run.first) }, &bytes)?;
+                copy.block(&BlockHead { flags: outermost, ..of(kind::SLOTS, run.first) }, &bytes)?;
                 calls += u64::from(outermost);
             }
             from = run.next;

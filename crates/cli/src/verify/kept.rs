@@ -4,7 +4,7 @@ pub use aclshim_collect::life::{Life, life, of_ring};
 pub use aclshim_collect::ownership::{Ignored, Owners};
 use aclshim_facts::settings::RING_DIR;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{self, RingReader, Unreadable};
+use aclshim_trace::reader::{self, RingFileError, RingReader};
 use aclshim_trace::ring::layout;
 use aclshim_trace::segment::format::MAGIC;
 use std::collections::BTreeSet;
@@ -151,9 +151,9 @@ pub fn key(origin: &Origin) -> Key {
 }
 
 /// Why a ring file cannot be read, and whether it is of a version that another program reads.
-pub fn unreadable(why: &Unreadable) -> String {
+pub fn unreadable(why: &RingFileError) -> String {
     match why {
-        Unreadable::Short(_) => format!("the file was cut off: {why}"),
+        RingFileError::Short(_) => format!("the file was cut off: {why}"),
         _ => why.to_string(),
     }
 }

@@ -5,9 +5,9 @@ use super::kept::Life;
 use super::segment::{Segment, is_backwards};
 use super::verdict::{Note, Verdict};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::reader::{Reading, RingReader};
+use aclshim_trace::reader::{ReadMode, RingReader};
 use aclshim_trace::record::slot::State;
-use aclshim_trace::segment::order::Turn;
+use aclshim_trace::segment::order::SegmentOrder;
 use aclshim_trace::segment::reader::SegmentReader;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl Ring {
             }
             let mut from = drained;
             while from < end {
-                let run = ring.read_to(end, from, Reading::Look, PIECE);
+                let run = ring.read_to(end, from, ReadMode::Peek, PIECE);
                 if run.next <= from {
                     break;
                 }
@@ -346,7 +346,7 @@ impl Left {
 /// Whether there are older segments of the same process in the same directory, and one that is newer.
 pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
     let others = path.parent().and_then(|folder| super::kept::files(folder, "acltrace").ok()).unwrap_or_default();
-    let (mut has_older, mut newer) = (false, None::<(Turn, PathBuf)>);
+    let (mut has_older, mut newer) = (false, None::<(SegmentOrder, PathBuf)>);
     for other in others {
         let opened = super::kept::open(&other).ok().and_then(|file| SegmentReader::open(BufReader::new(file)).ok());
         let Some(mut opened) = opened else { continue };
@@ -354,7 +354,7 @@ pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
         if !Origin::from_bytes(&opened.header).is_some_and(is_same) {
             continue;
         }
-        let there = Turn::of(&mut opened);
+        let there = SegmentOrder::of(&mut opened);
         has_older |= there < of.turn;
         if there > of.turn && newer.as_ref().is_none_or(|(next, _)| there < *next) {
             newer = Some((there, other));

@@ -7,8 +7,8 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Entry, decode};
 use aclshim_trace::segment::format::{HEAD, MAGIC, Preamble, kind};
-use aclshim_trace::segment::order::Turn;
-use aclshim_trace::segment::reader::{Block, SegmentReader, Wrong};
+use aclshim_trace::segment::order::SegmentOrder;
+use aclshim_trace::segment::reader::{Block, SegmentErrorKind, SegmentReader};
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct Segment {
     /// Its beginning.
     pub preamble: Preamble,
     /// Where it stands among the others of its process.
-    pub turn: Turn,
+    pub turn: SegmentOrder,
     /// Bytes of its good blocks.
     pub bytes: u64,
     /// Whether an orderly end is the last that stands in it.
@@ -59,9 +59,9 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
         Ok(reader) => reader,
         Err(stop) => {
             let note = Note::new(stop.to_string(), "").at(stop.offset);
-            match stop.wrong {
-                Wrong::Header => verdict.problem(Note { remedy: RECOVER.into(), ..note }),
-                Wrong::Short { .. } => verdict.problem(note),
+            match stop.kind {
+                SegmentErrorKind::Header => verdict.problem(Note { remedy: RECOVER.into(), ..note }),
+                SegmentErrorKind::Short { .. } => verdict.problem(note),
                 _ if is_beginning(path) => verdict.problem(Note::new("cut off within its first bytes", "").at(0)),
                 _ => verdict.unreadable(note),
             }
@@ -77,7 +77,7 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
     let mut segment = Segment {
         origin,
         preamble: reader.preamble,
-        turn: Turn::new(&reader.preamble, None),
+        turn: SegmentOrder::new(&reader.preamble, None),
         bytes: 0,
         is_ended: false,
         cut: None,
@@ -94,7 +94,7 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
         match reader.next_block() {
             Ok(Some(block)) => {
                 if std::mem::take(&mut is_first) {
-                    segment.turn = Turn::new(&segment.preamble, Some(&block.head));
+                    segment.turn = SegmentOrder::new(&segment.preamble, Some(&block.head));
                 }
                 let began = reader.began();
                 segment.bytes = began - opening - reader.lost();

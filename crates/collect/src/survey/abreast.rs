@@ -11,8 +11,8 @@ use crate::glance::Run;
 use crate::process::{Aside, From, Process};
 use crate::seen::Abreast;
 use aclshim_trace::record::slot::Words;
-use aclshim_trace::segment::format::{HEAD, Head, SLOT, kind};
-use aclshim_trace::segment::reader::{Block, Proof, Wrong, as_slots, expected};
+use aclshim_trace::segment::format::{BlockHead, HEAD, SLOT, kind};
+use aclshim_trace::segment::reader::{Block, BlockChecksum, SegmentErrorKind, as_slots, expected};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -95,7 +95,7 @@ fn relays<T>(first: T) -> [Relay<T>; 2] {
 
 /// A block of a batch.
 struct Piece {
-    head: Head,
+    head: BlockHead,
     /// Where its head and its payload stand.
     place: Range<usize>,
     /// The calls of the common kind that it begins with.
@@ -112,7 +112,7 @@ impl Piece {
     /// Looks at its slots; `false` if it is not as it was written.
     fn look(&mut self, bytes: &[u8], aside: &Aside) -> bool {
         let Some((head, payload)) = bytes[self.place.clone()].split_first_chunk() else { return false };
-        let mut proof = Proof::of_block(head, payload.len());
+        let mut proof = BlockChecksum::of_block(head, payload.len());
         if self.head.kind != kind::SLOTS {
             return proof.holds(payload);
         }
@@ -139,7 +139,7 @@ impl Batch {
         while at < there {
             let (head, next) = match expected(&self.bytes[at..there]) {
                 Ok((head, len)) if head.is_known() => (Some(head), at + HEAD + len),
-                Err(Wrong::Short { .. }) => (None, at + HEAD),
+                Err(SegmentErrorKind::Short { .. }) => (None, at + HEAD),
                 _ => break,
             };
             match head.filter(|_| next <= there) {
@@ -254,7 +254,7 @@ impl<'a, W: Abreast> Worker<'a, W> {
         let Batch { bytes, pieces, .. } = &mut self.batch;
         for piece in pieces {
             if let Some((thread, turn)) = piece.ceded.take() {
-                let Head { ring, first, .. } = piece.head;
+                let BlockHead { ring, first, .. } = piece.head;
                 self.watch.at(turn);
                 self.aside.show(ring, thread, first, &piece.slots(bytes)[..piece.run.count], &mut self.watch);
             }

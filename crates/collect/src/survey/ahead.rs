@@ -1,6 +1,6 @@
 //! Reading a trace ahead: while its calls are added up here, what follows is read and summed up in a thread of its own.
 
-use aclshim_trace::segment::reader::{Block, SegmentReader, Wrong};
+use aclshim_trace::segment::reader::{Block, SegmentErrorKind, SegmentReader};
 use std::fs::File;
 use std::io::BufReader;
 use std::sync::mpsc::{channel, sync_channel};
@@ -60,7 +60,7 @@ fn next(reader: &mut Reader, follows: bool) -> Option<Block> {
     loop {
         match reader.next_block() {
             Ok(block) => return block,
-            Err(stop) if follows && matches!(stop.wrong, Wrong::Short { .. }) => return None,
+            Err(stop) if follows && matches!(stop.kind, SegmentErrorKind::Short { .. }) => return None,
             Err(_) => {} // the next good block is behind it
         }
     }

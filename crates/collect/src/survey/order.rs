@@ -9,7 +9,7 @@ use crate::process::From;
 use crate::seen::{Lost, Remark, Seen, Watch};
 use aclshim_facts::Function;
 use aclshim_trace::record::Call;
-use aclshim_trace::record::annotation::Told;
+use aclshim_trace::record::annotation::Annotation;
 use aclshim_trace::record::slot::Words;
 use aclshim_trace::segment::format::kind;
 use aclshim_trace::segment::reader::{Block, SegmentReader};
@@ -32,7 +32,7 @@ enum Piece {
 enum Item {
     Call { thread: u32, function: Function, call: Call, rules: u128, is_left: bool },
     Lost { thread: u32, calls: u64, notes: u64, from_ns: Option<u64>, to_ns: Option<u64> },
-    Remark { thread: u32, ticks: u64, what: Told },
+    Remark { thread: u32, ticks: u64, what: Annotation },
 }
 
 /// So many files are open at a time, and each has so large a buffer.

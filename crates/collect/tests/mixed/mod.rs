@@ -2,9 +2,9 @@
 
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
-use aclshim_trace::record::{Extent, Finding};
+use aclshim_trace::record::{Extent, RecordedFinding};
 use aclshim_trace::ring::layout::{Clock, Header};
-use aclshim_trace::segment::format::{Head, Preamble, kind};
+use aclshim_trace::segment::format::{BlockHead, Preamble, kind};
 use std::sync::atomic::Ordering;
 
 const RINGS: u64 = 3;
@@ -57,14 +57,14 @@ pub fn trace(seed: u64, slots: u64) -> (Vec<u8>, Vec<usize>) {
     let mut mixed = Mixed { dice: Dice(seed), now: 1000, bytes, blocks: Vec::new(), next: [0; RINGS as usize] };
     while mixed.next.iter().sum::<u64>() < slots {
         match mixed.dice.below(120) {
-            0 => mixed.put(kind::TOTALS, Head::default(), &[3, 0, 0, 0, 0, 0, 0, 0].repeat(3)),
-            1 => mixed.put(kind::CALIBRATION, Head::default(), &[0; 8]),
+            0 => mixed.put(kind::TOTALS, BlockHead::default(), &[3, 0, 0, 0, 0, 0, 0, 0].repeat(3)),
+            1 => mixed.put(kind::CALIBRATION, BlockHead::default(), &[0; 8]),
             // Behind this one no word stands where it should.
-            2 => mixed.put(kind::MODULES, Head::default(), &[1; 29]),
-            3 => mixed.put(kind::LOSS, Head { ring: 1, first: 77, ..Head::default() }, &9u64.to_le_bytes()),
+            2 => mixed.put(kind::MODULES, BlockHead::default(), &[1; 29]),
+            3 => mixed.put(kind::LOSS, BlockHead { ring: 1, first: 77, ..BlockHead::default() }, &9u64.to_le_bytes()),
             4 if mixed.dice.one_in(4) => {
                 let hz = 1_000_000_000 + 300_000_000 * mixed.dice.below(3);
-                mixed.put(kind::HEADER, Head::default(), &header(hz));
+                mixed.put(kind::HEADER, BlockHead::default(), &header(hz));
             }
             _ => mixed.slots(),
         }
@@ -73,9 +73,9 @@ pub fn trace(seed: u64, slots: u64) -> (Vec<u8>, Vec<usize>) {
 }
 
 impl Mixed {
-    fn put(&mut self, kind: u32, head: Head, payload: &[u8]) {
+    fn put(&mut self, kind: u32, head: BlockHead, payload: &[u8]) {
         self.blocks.push(self.bytes.len());
-        self.bytes.extend(Head { kind, ..head }.to_bytes(payload));
+        self.bytes.extend(BlockHead { kind, ..head }.to_bytes(payload));
         self.bytes.extend(payload);
     }
 
@@ -95,12 +95,12 @@ impl Mixed {
         }
         self.next[ring as usize] += slots.len() as u64;
         let thread = if self.dice.one_in(50) { 0 } else { 100 + ring as u32 + 10 * (first / 20_000) as u32 };
-        let head = Head { ring: ring as u32, first, thread, ..Head::default() };
+        let head = BlockHead { ring: ring as u32, first, thread, ..BlockHead::default() };
         let bytes: Vec<u8> = slots.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         self.put(kind::SLOTS, head, &bytes);
         if self.dice.one_in(40) {
             let from = self.dice.below(slots.len() as u64);
-            self.put(kind::SLOTS, Head { first: first + from, ..head }, &bytes[from as usize * 64..]);
+            self.put(kind::SLOTS, BlockHead { first: first + from, ..head }, &bytes[from as usize * 64..]);
         }
     }
 
@@ -153,7 +153,7 @@ impl Mixed {
             3 | 4 => slots.push(note(Note::End, [self.now, of, 4001, 0, 0, 0, 0])),
             5 => {
                 let [values, code] = [[1, 2], [0, 107_000]];
-                let finding = Finding {
+                let finding = RecordedFinding {
                     rule: self.dice.below(20) as u8,
                     argument: 1,
                     severity: 2,

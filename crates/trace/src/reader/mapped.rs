@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a file cannot be read.
 #[derive(Debug)]
-pub enum Unreadable {
+pub enum RingFileError {
     /// The file is not one of ours, or not finished.
     NotOurs,
     /// The file is of a version that this program does not know.
@@ -23,26 +23,26 @@ pub enum Unreadable {
     /// The file ends too early.
     Short(u64),
     /// Another drain has it.
-    Taken,
+    Locked,
     /// The system said no.
     Io(io::Error),
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for RingFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::NotOurs => write!(f, "not an aclshim file"),
-            Unreadable::Version(found) => {
+            RingFileError::NotOurs => write!(f, "not an aclshim file"),
+            RingFileError::Version(found) => {
                 write!(f, "format version {found}; this program reads version {VERSION}, use the aclshim that wrote it")
             }
-            Unreadable::Short(len) => write!(f, "{len} bytes long, expected {} or more", size_of::<Header>()),
-            Unreadable::Taken => write!(f, "another drain has it"),
-            Unreadable::Io(error) => write!(f, "{error}"),
+            RingFileError::Short(len) => write!(f, "{len} bytes long, expected {} or more", size_of::<Header>()),
+            RingFileError::Locked => write!(f, "another drain has it"),
+            RingFileError::Io(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for RingFileError {}
 
 /// A ring file of our own user, mapped. To look at files of others, which these can truncate, there is
 /// [`RingReader`](crate::reader::snapshot::RingReader).
@@ -68,21 +68,21 @@ const F_OWNER_TID: libc::c_int = 0;
 
 impl RingFile {
     /// Opens a file to look at it.
-    pub fn open(path: &Path) -> Result<Self, Unreadable> {
+    pub fn open(path: &Path) -> Result<Self, RingFileError> {
         Self::with(path, OpenOptions::new().read(true), libc::PROT_READ)
     }
 
     /// Opens a file to drain it: nobody else can while this exists.
-    pub fn open_to_drain(path: &Path) -> Result<Self, Unreadable> {
+    pub fn open_to_drain(path: &Path) -> Result<Self, RingFileError> {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         let opened = Self::with(path, OpenOptions::new().read(true).write(true), both)?;
         lock(&opened.file)?;
         Ok(opened)
     }
 
-    fn with(path: &Path, options: &mut OpenOptions, protection: libc::c_int) -> Result<Self, Unreadable> {
+    fn with(path: &Path, options: &mut OpenOptions, protection: libc::c_int) -> Result<Self, RingFileError> {
         let file = open_checked(path, options)?;
-        let header = Mapping::new(&file, 0, size_of::<Header>(), protection).map_err(Unreadable::Io)?;
+        let header = Mapping::new(&file, 0, size_of::<Header>(), protection).map_err(RingFileError::Io)?;
         let mut opened =
             Self { path: path.to_owned(), file, header, slots: 0, rings: Vec::new(), is_whole: true, protection };
         opened.slots = slots_of(opened.header())?;
@@ -160,41 +160,41 @@ const MOST_SLOTS: u32 = 1 << 20;
 pub const MOST_RINGS: u32 = crate::ring::layout::RINGS;
 
 /// Opens a file that begins as a ring file of our version does, and is long enough for a header.
-pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<File, Unreadable> {
+pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<File, RingFileError> {
     // A FIFO in a directory that others may write to must not stop us.
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
-    let file = file.map_err(Unreadable::Io)?;
-    let about = file.metadata().map_err(Unreadable::Io)?;
+    let file = file.map_err(RingFileError::Io)?;
+    let about = file.metadata().map_err(RingFileError::Io)?;
     let mut start = [0u8; 12];
     if !about.is_file() || file.read_exact_at(&mut start, 0).is_err() || start[..8] != MAGIC.to_le_bytes() {
-        return Err(Unreadable::NotOurs);
+        return Err(RingFileError::NotOurs);
     }
     let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
     if version != VERSION {
-        return Err(Unreadable::Version(version));
+        return Err(RingFileError::Version(version));
     }
     if about.size() < size_of::<Header>() as u64 {
-        return Err(Unreadable::Short(about.size()));
+        return Err(RingFileError::Short(about.size()));
     }
     Ok(file)
 }
 
 /// How many slots the rings of a file have, if what its header says of them makes sense.
-pub(crate) fn slots_of(header: &Header) -> Result<usize, Unreadable> {
+pub(crate) fn slots_of(header: &Header) -> Result<usize, RingFileError> {
     let slots = header.slots;
     let is_plausible =
         slots.is_power_of_two() && slots <= MOST_SLOTS && header.stride >= crate::ring::layout::stride(slots);
-    if is_plausible { Ok(slots as usize) } else { Err(Unreadable::NotOurs) }
+    if is_plausible { Ok(slots as usize) } else { Err(RingFileError::NotOurs) }
 }
 
 /// Takes a ring file for draining, until `file` is closed.
-pub fn lock(file: &File) -> Result<(), Unreadable> {
+pub fn lock(file: &File) -> Result<(), RingFileError> {
     // SAFETY: a descriptor that is open.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    Err(if error.kind() == io::ErrorKind::WouldBlock { Unreadable::Taken } else { Unreadable::Io(error) })
+    Err(if error.kind() == io::ErrorKind::WouldBlock { RingFileError::Locked } else { RingFileError::Io(error) })
 }
 
 /// Whether no other open file or mapping of a file exists, in whatever namespace or container of this machine; `None`

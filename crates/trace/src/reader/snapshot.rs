@@ -9,7 +9,7 @@
 //! than its head in the first copy has another head in the second one.
 
 use crate::origin::header_of;
-use crate::reader::mapped::{MOST_RINGS, Mapping, Unreadable, open_checked, slots_of};
+use crate::reader::mapped::{MOST_RINGS, Mapping, RingFileError, open_checked, slots_of};
 use crate::reader::view::Ring;
 use crate::record::slot::Slot;
 use crate::ring::layout::{CONTROL, Control, Header};
@@ -56,7 +56,7 @@ pub struct RingSnapshot {
 
 impl RingReader {
     /// Opens a file, and copies its header.
-    pub fn open(path: &Path) -> Result<Self, Unreadable> {
+    pub fn open(path: &Path) -> Result<Self, RingFileError> {
         let file = open_checked(path, OpenOptions::new().read(true))?;
         let header = read_header(&file)?;
         let slots = slots_of(&header)?;
@@ -271,10 +271,10 @@ fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
 }
 
 /// Copies a header beside its process and its drain, which may write to it.
-fn read_header(file: &File) -> Result<Box<Header>, Unreadable> {
+fn read_header(file: &File) -> Result<Box<Header>, RingFileError> {
     let copy = || {
         let mut bytes = vec![0; size_of::<Header>()];
-        file.read_exact_at(&mut bytes, 0).map_err(Unreadable::Io).map(|()| bytes)
+        file.read_exact_at(&mut bytes, 0).map_err(RingFileError::Io).map(|()| bytes)
     };
     let later = offset_of!(Header, later)..offset_of!(Header, later) + size_of::<Moment>();
     let mut before = copy()?;
@@ -296,7 +296,7 @@ fn read_header(file: &File) -> Result<Box<Header>, Unreadable> {
             header[text] = 0;
         }
     }
-    header_of(&header).ok_or(Unreadable::NotOurs)
+    header_of(&header).ok_or(RingFileError::NotOurs)
 }
 
 #[cfg(all(test, not(miri)))]

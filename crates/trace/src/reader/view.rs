@@ -1,4 +1,4 @@
-//! Reading rings: of threads that run and of threads that are gone, to drain them or to look.
+//! ReadMode rings: of threads that run and of threads that are gone, to drain them or to look.
 
 use crate::record::slot::{Head, Layout, Slot, State, Words};
 use crate::record::{self, annotation};
@@ -7,7 +7,7 @@ use crate::sync::{Ordering, spin_loop};
 
 /// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReadMode {
     /// To drain a living process: a call in flight is waited for, until a quarter of the ring is behind it.
     Drain,
     /// The same at its end: not where an outermost call has ended behind it.
@@ -15,19 +15,19 @@ pub enum Reading {
     /// To drain what a dead process has left.
     Finish,
     /// Only to look; nothing is marked.
-    Look,
+    Peek,
 }
 
-impl Reading {
+impl ReadMode {
     /// Whether what is not there yet may still come.
     fn is_of_the_living(self) -> bool {
-        matches!(self, Reading::Drain | Reading::Flush)
+        matches!(self, ReadMode::Drain | ReadMode::Flush)
     }
 }
 
 /// Consecutive slots: whole records.
 #[derive(Debug, Default)]
-pub struct Run {
+pub struct SlotRun {
     /// The number of the first.
     pub first: u64,
     /// The slots.
@@ -47,7 +47,7 @@ pub struct Ring<'a> {
     pub slots: &'a [Slot],
 }
 
-enum Seen {
+enum Lookup {
     /// A record, whole.
     Record(usize),
     /// Not what was looked for: not there yet, or never to come.
@@ -141,7 +141,7 @@ impl Ring<'_> {
     }
 
     /// The record at a number, appended to `out`.
-    fn see(&self, number: u64, out: &mut Vec<Words>) -> Seen {
+    fn see(&self, number: u64, out: &mut Vec<Words>) -> Lookup {
         let is_there = |at: u64| loop {
             let slot = self.slot(at);
             // A slot that changes under the reader is looked at again: it changes a few times at most.
@@ -151,10 +151,10 @@ impl Ring<'_> {
             };
             let head = Head(words[0]);
             break match head.state() {
-                State::Free => Err(Seen::Gap),
+                State::Free => Err(Lookup::Gap),
                 _ if head.number(at) == at => Ok(words),
-                _ if head.number(at) > at => Err(Seen::Lapped),
-                _ => Err(Seen::Gap),
+                _ if head.number(at) > at => Err(Lookup::Lapped),
+                _ => Err(Lookup::Gap),
             };
         };
         let first = match is_there(number) {
@@ -163,12 +163,12 @@ impl Ring<'_> {
         };
         let head = Head(first[0]);
         match head.layout() {
-            Layout::More | Layout::Batch | Layout::Attributes | Layout::Items => return Seen::Gap,
-            Layout::Note if annotation::is_rest(head) => return Seen::Gap,
+            Layout::More | Layout::Batch | Layout::Attributes | Layout::Items => return Lookup::Gap,
+            Layout::Note if annotation::is_rest(head) => return Lookup::Gap,
             Layout::Long | Layout::Note => {}
             Layout::Linear | Layout::Fill => {
                 out.push(first);
-                return Seen::Record(1);
+                return Lookup::Record(1);
             }
         }
         let before = out.len();
@@ -180,7 +180,7 @@ impl Ring<'_> {
                 Ok(words) => out.push(words),
                 // A batch has returned, and its items are just being written down, or were when the
                 // process was killed. The call is there without them, as it was when its first slot was read.
-                Err(Seen::Gap) if at > 1 && head.state() != State::Done => {
+                Err(Lookup::Gap) if at > 1 && head.state() != State::Done => {
                     out.push([Head::done(number.wrapping_add(at as u64), Layout::Items, 0).0, 0, 0, 0, 0, 0, 0, 0]);
                 }
                 Err(seen) => {
@@ -193,24 +193,24 @@ impl Ring<'_> {
             }
             at += 1;
         }
-        Seen::Record(count)
+        Lookup::Record(count)
     }
 
     /// Where reading from number `from` on comes to an end, if it does: of the living it does not.
-    pub fn reach(&self, from: u64, how: Reading) -> u64 {
+    pub fn reach(&self, from: u64, how: ReadMode) -> u64 {
         if how.is_of_the_living() { u64::MAX } else { self.end(from) }
     }
 
     /// Reads records from number `from` on, `most` slots or a few more.
-    pub fn read(&self, from: u64, how: Reading, most: usize) -> Run {
+    pub fn read(&self, from: u64, how: ReadMode, most: usize) -> SlotRun {
         self.read_to(self.reach(from, how), from, how, most)
     }
 
     /// The same as far as the ring [reaches](Self::reach): who reads in small pieces need not look for that each time.
-    pub fn read_to(&self, end: u64, from: u64, how: Reading, most: usize) -> Run {
+    pub fn read_to(&self, end: u64, from: u64, how: ReadMode, most: usize) -> SlotRun {
         let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
         let slots = Vec::with_capacity(most.min(self.slots.len()).min(left) + 64);
-        let mut run = Run { first: from, slots, next: from, overwritten: 0 };
+        let mut run = SlotRun { first: from, slots, next: from, overwritten: 0 };
         let mut gaps = 0;
         while run.slots.len() < most && run.next < end {
             // No more of them can be in a ring than it has slots: what stands there makes no sense.
@@ -226,7 +226,7 @@ impl Ring<'_> {
             // Of the living nobody can tell a slot that was given up from one whose writer is held up by its signal
             // handlers, however many calls these make: it is waited for, and if the ring is full, that is counted.
             // (Given back too early, it would hold a newer record when that writer comes to store its own.)
-            if how.is_of_the_living() && matches!(seen, Seen::Gap) && !self.is_rest(at) {
+            if how.is_of_the_living() && matches!(seen, Lookup::Gap) && !self.is_rest(at) {
                 if !self.is_forsaken(at) {
                     break;
                 }
@@ -234,10 +234,10 @@ impl Ring<'_> {
                 seen = self.see(at, &mut run.slots);
             }
             match seen {
-                Seen::Record(count) => {
+                Lookup::Record(count) => {
                     let head = Head(run.slots[start][0]);
-                    if head.state() == State::InFlight && how != Reading::Look {
-                        let is_left = how == Reading::Flush && self.has_outermost(at.wrapping_add(count as u64));
+                    if head.state() == State::InFlight && how != ReadMode::Peek {
+                        let is_left = how == ReadMode::Flush && self.has_outermost(at.wrapping_add(count as u64));
                         let waits = how.is_of_the_living() && !is_left && !self.is_overtaken(at);
                         if waits || !self.slot(at).pass(head) {
                             run.slots.truncate(start);
@@ -251,15 +251,15 @@ impl Ring<'_> {
                     run.next = run.next.saturating_add(count as u64);
                 }
                 // A run has no holes: the caller comes again.
-                Seen::Gap | Seen::Lapped if start > 0 => break,
-                Seen::Gap => {
+                Lookup::Gap | Lookup::Lapped if start > 0 => break,
+                Lookup::Gap => {
                     // Behind a lap it is the rest of a record whose beginning was overwritten. Elsewhere it stands for
                     // no call: whoever jumped away from it had not made its call yet, or has counted it.
                     run.overwritten += u64::from(run.overwritten > 0);
                     run.next = run.next.saturating_add(1);
                     gaps += 1;
                 }
-                Seen::Lapped => {
+                Lookup::Lapped => {
                     let oldest = self.end(at).saturating_sub(self.slots.len() as u64).max(at.saturating_add(1));
                     run.overwritten = run.overwritten.saturating_add(oldest - at);
                     run.next = oldest;

@@ -14,7 +14,7 @@ pub(crate) const IN_OTHERS: usize = 56;
 /// What has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Named {
+pub enum NamedKind {
     /// A stream, by its handle.
     Stream = 0,
     /// Memory from an address on.
@@ -23,7 +23,7 @@ pub enum Named {
 
 /// What a program tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Annotation {
     /// A scope begins.
     Scope {
         /// Its number in this process, not 0.
@@ -48,7 +48,7 @@ pub enum Told {
     /// From here on something has a name; an empty one takes it back.
     Name {
         /// What it is.
-        kind: Named,
+        kind: NamedKind,
         /// The stream's handle, or the first address.
         begin: u64,
         /// How many bytes; 0 for a stream.
@@ -60,14 +60,14 @@ pub enum Told {
 
 /// The same, to be written: no heap.
 #[derive(Clone, Copy)]
-pub struct Telling<'a> {
+pub struct AnnotationRef<'a> {
     pub(crate) note: Note,
     pub(crate) words: [u64; 2],
     pub(crate) kind: u8,
     pub(crate) text: &'a [u8],
 }
 
-impl<'a> Telling<'a> {
+impl<'a> AnnotationRef<'a> {
     /// A scope begins.
     pub fn scope(id: u32, parent: u32, name: &'a [u8]) -> Self {
         Self { note: Note::Scope, words: [id.into(), parent.into()], kind: 0, text: cut(name) }
@@ -84,7 +84,7 @@ impl<'a> Telling<'a> {
     }
 
     /// A name.
-    pub fn name(kind: Named, begin: u64, size: u64, name: &'a [u8]) -> Self {
+    pub fn name(kind: NamedKind, begin: u64, size: u64, name: &'a [u8]) -> Self {
         Self { note: Note::Name, words: [begin, size], kind: kind as u8, text: cut(name) }
     }
 
@@ -141,7 +141,7 @@ fn length(first: &Words) -> usize {
 
 /// What the note tells that begins with `slots[0]`, and when, in ticks; `None` if it is another one. What is missing of a
 /// text is missing.
-pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Told)> {
+pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Annotation)> {
     let first = slots.first()?;
     let head = Head(first[0]);
     let [_, ticks, one, other, what, ..] = *first;
@@ -153,18 +153,18 @@ pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Told)> {
         String::from_utf8_lossy(bytes).into_owned()
     };
     let told = if is(Note::Scope) {
-        Told::Scope { id: one as u32, parent: other as u32, name: text() }
+        Annotation::Scope { id: one as u32, parent: other as u32, name: text() }
     } else if is(Note::ScopeEnd) {
-        Told::ScopeEnd { id: one as u32, failures: other }
+        Annotation::ScopeEnd { id: one as u32, failures: other }
     } else if is(Note::Mark) {
-        Told::Mark { text: text() }
+        Annotation::Mark { text: text() }
     } else if is(Note::Name) {
         let kind = match (what >> 16) as u8 {
-            0 => Named::Stream,
-            1 => Named::Buffer,
+            0 => NamedKind::Stream,
+            1 => NamedKind::Buffer,
             _ => return None,
         };
-        Told::Name { kind, begin: one, size: other, name: text() }
+        Annotation::Name { kind, begin: one, size: other, name: text() }
     } else {
         return None;
     };

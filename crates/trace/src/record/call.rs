@@ -1,6 +1,6 @@
 //! The typed form of records: calls and the entries beside them.
 
-use crate::record::annotation::Told;
+use crate::record::annotation::Annotation;
 use crate::record::slot::Words;
 
 /// The arguments of a call, as words in the order of the function's row.
@@ -44,7 +44,7 @@ pub enum Entry {
         /// The call's number.
         of: u64,
         /// What it is.
-        finding: Finding,
+        finding: RecordedFinding,
     },
     /// More of the stack of a call of this ring whose record came before.
     Stack {
@@ -53,12 +53,12 @@ pub enum Entry {
         /// Return addresses from the inside out, behind the call site; 0 where there are no more.
         frames: [u64; FRAMES],
     },
-    /// What the program tells of itself.
-    Told {
-        /// When, in ticks.
+    /// An annotation of the program.
+    Annotation {
+        /// When it was made, in ticks.
         ticks: u64,
-        /// What.
-        what: Told,
+        /// What it says.
+        annotation: Annotation,
     },
 }
 
@@ -121,7 +121,7 @@ pub const FRAMES: usize = 6;
 /// What was found wrong with a call while it was made: where it is wrong, so that a reader who does not have the
 /// caller's arrays can say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct RecordedFinding {
     /// The rule's number.
     pub rule: u8,
     /// Which argument, by its position.
@@ -141,7 +141,7 @@ pub struct Finding {
 const INDEXED: u64 = 1 << 24;
 const FAIL_INDEXED: u64 = 1 << 25;
 
-impl Finding {
+impl RecordedFinding {
     /// As the words of a note about the call with the number `of`: the number; rule, argument, severity (a byte each) and
     /// a bit each that says whether there is an index and a failing one; the index; two values; the code; the failing index.
     pub fn words(&self, of: u64) -> [u64; 7] {

@@ -1,7 +1,9 @@
 //! Slots decoded to entries: what a reader gets.
 
 use crate::record::annotation;
-use crate::record::call::{ARGUMENTS, Attribute, Batch, Call, End, Entry, Extent, FRAMES, Finding, Follows, Item};
+use crate::record::call::{
+    ARGUMENTS, Attribute, Batch, Call, End, Entry, Extent, FRAMES, Follows, Item, RecordedFinding,
+};
 use crate::record::slot::{Head, Layout, Note, State, Words};
 
 /// How many slots a record has, by its first one and the one behind it.
@@ -126,14 +128,14 @@ fn note(head: Head, slots: &[Words]) -> Option<Entry> {
     } else if is(Note::End) {
         Entry::End { of: words[2], end: End { duration: words[3], code: words[4] as i32 } }
     } else if is(Note::Finding) {
-        Entry::Finding { of: words[1], finding: Finding::from_words(words) }
+        Entry::Finding { of: words[1], finding: RecordedFinding::from_words(words) }
     } else if is(Note::Stack) {
         let mut frames = [0; FRAMES];
         frames.copy_from_slice(&words[2..]);
         Entry::Stack { of: words[1], frames }
     } else {
-        let (ticks, what) = annotation::decode(slots)?;
-        Entry::Told { ticks, what }
+        let (ticks, annotation) = annotation::decode(slots)?;
+        Entry::Annotation { ticks, annotation }
     })
 }
 

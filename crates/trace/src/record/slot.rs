@@ -64,7 +64,7 @@ pub enum Note {
     /// The end of a call whose record was passed by, or whose duration did not fit: ticks of its
     /// begin, its number, its duration, its code.
     End = 2,
-    /// What was found wrong with a call whose record came before: see [`crate::record::Finding::words`].
+    /// What was found wrong with a call whose record came before: see [`crate::record::RecordedFinding::words`].
     Finding = 3,
     /// More of the stack of a call whose record came before: its number, and six return addresses at most.
     Stack = 4,
@@ -264,7 +264,7 @@ impl Slot {
     /// Ends a call as [`end`](Self::end) does, while the drain may be about to pass it by: one of the two is
     /// first, and the other knows.
     #[cold]
-    pub fn end_beside(&self, begun: Head, duration: u64, code: i32) -> bool {
+    pub fn end_racing(&self, begun: Head, duration: u64, code: i32) -> bool {
         duration < u64::from(u32::MAX) && self.end_with(begun, end_word(duration as u32, code))
     }
 
@@ -364,10 +364,10 @@ mod tests {
         fn end_alone(slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
             slot.end(begun, now, code, 0).is_ok()
         }
-        fn end_beside(slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
-            slot.end_beside(begun, now.wrapping_sub(100), code)
+        fn end_racing(slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
+            slot.end_racing(begun, now.wrapping_sub(100), code)
         }
-        for end in [end_alone, end_beside] {
+        for end in [end_alone, end_racing] {
             let slot = Slot::default();
             let begin = |head: Head| slot.put(head, &[100]);
             begin(begun);

@@ -1,43 +1,43 @@
 //! Writing annotations, which have a text and as many slots as that takes.
 
-use crate::record::annotation::{IN_FIRST, IN_OTHERS, Telling, word};
+use crate::record::annotation::{AnnotationRef, IN_FIRST, IN_OTHERS, word};
 use crate::record::slot::{Head, Layout, Note};
-use crate::ring::cursor::{Place, add_alone};
+use crate::ring::cursor::{RingCursor, add_local};
 use crate::sync::Ordering;
 
-impl Place {
+impl RingCursor {
     /// Leaves a note with a text; `false` if there is no room, which is counted. `now` is in ticks; `wait` may wait a
     /// little and says whether to look once more.
     ///
     /// # Safety
-    /// The place is open, and the calling thread's.
-    pub unsafe fn tell(&self, telling: &Telling<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
+    /// The cursor is open, and the calling thread's.
+    pub unsafe fn annotate(&self, telling: &AnnotationRef<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
         let slots = telling.slots();
         let ring = self.slots();
-        let number = match self.claim_of(ring, slots) {
+        let number = match self.claim_in(ring, slots) {
             Ok(number) => number,
             Err(number) => {
                 // None in the child of a handler that has just forked.
                 let Some(control) = self.control() else { return false };
-                if !self.look_again(control, number, slots, wait) {
-                    if control.is_all_told() {
+                if !self.wait_for_room(control, number, slots, wait) {
+                    if control.are_losses_recorded() {
                         control.lost_since.store(now, Ordering::Relaxed);
                     }
-                    add_alone(&control.notes_lost, 1);
+                    add_local(&control.notes_lost, 1);
                     return false;
                 }
                 // SAFETY: the caller's promise.
-                unsafe { self.tell_lost(control, now) };
+                unsafe { self.record_losses(control, now) };
                 number
             }
         };
-        let Telling { note, words: [one, other], kind, text } = *telling;
-        // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
+        let AnnotationRef { note, words: [one, other], kind, text } = *telling;
+        // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
         let at = |number| unsafe { &*ring.at(number) };
         // The first slot last: who sees it finds the others.
         for nth in 1..slots {
             let from = IN_FIRST + (nth as usize - 1) * IN_OTHERS;
-            let words: [u64; 7] = core::array::from_fn(|place| word(text, from + 8 * place));
+            let words: [u64; 7] = core::array::from_fn(|nth| word(text, from + 8 * nth));
             at(number + nth).put(Head::done(number + nth, Layout::Note, Note::Text as u8), &words);
         }
         let what = text.len() as u64 | u64::from(kind) << 16;

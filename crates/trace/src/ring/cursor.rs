@@ -1,6 +1,6 @@
 //! A ring as its writing thread sees it.
 //!
-//! What a call needs lies in one cache line, the thread's [`Place`], in memory that is the thread's own. A
+//! What a call needs lies in one cache line, the thread's [`RingCursor`], in memory that is the thread's own. A
 //! claim is one instruction (a signal handler of the thread may claim in between), and one compare
 //! tells "no ring yet", "look whether there is room" and "full" from the rest. A second one tells a fork child, which
 //! has a copy of its parent's place, that it has none: see [`crate::system::generation`].
@@ -13,7 +13,7 @@ use crate::system::generation;
 /// Where a thread writes. All zero: nowhere.
 #[derive(Default)]
 #[repr(C)]
-pub struct Place {
+pub struct RingCursor {
     /// The number of the next slot.
     pub next: AtomicU64,
     /// The number of the first slot that must not be written without another look.
@@ -35,9 +35,9 @@ pub struct Place {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Place>() == 64);
+const _: () = assert!(size_of::<RingCursor>() == 64);
 
-/// The slots of a place, and of which process they are.
+/// The slots of a cursor, and of which process they are.
 #[derive(Clone, Copy)]
 pub struct Slots {
     first: *const Slot,
@@ -60,24 +60,24 @@ impl Slots {
     }
 }
 
-impl Place {
+impl RingCursor {
     /// Claims `slots` consecutive slots; the first one's number, if there is room for all.
     pub fn claim(&self, slots: u64) -> Result<u64, u64> {
-        self.claim_of(self.slots(), slots)
+        self.claim_in(self.slots(), slots)
     }
 
     /// The same of what [`slots`](Self::slots) has told before.
     #[inline(always)]
-    pub fn claim_of(&self, of: Slots, slots: u64) -> Result<u64, u64> {
-        let number = add_alone(&self.next, slots);
+    pub fn claim_in(&self, of: Slots, slots: u64) -> Result<u64, u64> {
+        let number = add_local(&self.next, slots);
         // The last slot's number against the limit: for one slot nothing is left to be added.
-        let has_room = number + (slots - 1) < load_alone(&self.limit);
+        let has_room = number + (slots - 1) < load_local(&self.limit);
         if has_room && of.are_ours() { Ok(number) } else { Err(number) }
     }
 
     /// The ring's shared state, if there is a ring, and it is not the one of the process that forked this one.
     pub fn control(&self) -> Option<&Control> {
-        // SAFETY: NULL, or what the place was opened with, which outlives it.
+        // SAFETY: NULL, or what the cursor was opened with, which outlives it.
         let control = unsafe { self.control.load(Ordering::Relaxed).as_ref() };
         control.filter(|_| self.slots().are_ours())
     }
@@ -86,7 +86,7 @@ impl Place {
     /// the slot is filled all the same, or the drain would wait for it: it says once more whose the ring is.
     ///
     /// # Safety
-    /// The calling thread's place.
+    /// The calling thread's cursor.
     #[cold]
     #[inline(never)]
     pub unsafe fn give_up(&self, claimed: u64) {
@@ -94,7 +94,7 @@ impl Place {
         let Some(control) = self.control() else { return };
         if !self.give_back(claimed, 1) && claimed < self.room(control) {
             let words = [0, u64::from(control.owner.load(Ordering::Relaxed))];
-            // SAFETY: slots of a place that is open stay mapped, and this one is ours.
+            // SAFETY: slots of a cursor that is open stay mapped, and this one is ours.
             let slot = unsafe { &*slots.at(claimed) };
             slot.put(Head::done(claimed, Layout::Note, Note::Thread as u8), &words);
         }
@@ -102,7 +102,7 @@ impl Place {
 
     /// Gives a [`claim`](Self::claim) back that nothing was written to; `false` if a signal handler has claimed since.
     pub(crate) fn give_back(&self, claimed: u64, slots: u64) -> bool {
-        replace_alone(&self.next, claimed + slots, claimed)
+        replace_local(&self.next, claimed + slots, claimed)
     }
 
     /// Where the slots are. Asked before a claim, because a signal handler may fork behind it: its child may find the
@@ -116,13 +116,13 @@ impl Place {
     /// The slot of a number.
     ///
     /// # Safety
-    /// The place has slots.
+    /// The cursor has slots.
     pub unsafe fn slot(&self, number: u64) -> &Slot {
         // SAFETY: the caller's promise.
         unsafe { &*self.slots().at(number) }
     }
 
-    /// Makes this a place that writes into `slots`, from number `next` on: once, in whatever process. `false` if it is one
+    /// Makes this a cursor that writes into `slots`, from number `next` on: once, in whatever process. `false` if it is one
     /// already, or is just becoming one: the caller may be a handler that has interrupted that.
     pub fn open(&self, control: &Control, slots: &[Slot], mode: Mode, next: u64) -> bool {
         let (none, at) = (core::ptr::null_mut(), core::ptr::from_ref(control).cast_mut());
@@ -142,7 +142,7 @@ impl Place {
     pub fn end(&self, slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
         let doubt = begun.claimed_behind(self.next.load(Ordering::Relaxed));
         let ended = slot.end(begun, now, code, doubt);
-        ended.map_or_else(|duration| slot.end_beside(begun, duration, code), |()| true)
+        ended.map_or_else(|duration| slot.end_racing(begun, duration, code), |()| true)
     }
 
     /// Whether there are slots to write to: not before the first copy, and not after a fork.
@@ -163,19 +163,19 @@ impl Place {
     /// little and says whether to look once more.
     ///
     /// # Safety
-    /// The place is open, and the calling thread's.
+    /// The cursor is open, and the calling thread's.
     pub unsafe fn make_room(&self, claimed: u64, slots: u64, now: u64, wait: impl FnMut() -> bool) -> Option<u64> {
         // None in the child of a handler that has just forked.
         let control = self.control()?;
-        if self.look_again(control, claimed, slots, wait) {
+        if self.wait_for_room(control, claimed, slots, wait) {
             // SAFETY: the caller's promise.
-            unsafe { self.tell_lost(control, now) };
+            unsafe { self.record_losses(control, now) };
             return Some(claimed);
         }
-        if control.is_all_told() {
+        if control.are_losses_recorded() {
             control.lost_since.store(now, Ordering::Relaxed);
         }
-        add_alone(&control.not_recorded, 1);
+        add_local(&control.not_recorded, 1);
         None
     }
 
@@ -183,9 +183,9 @@ impl Place {
     /// faster than the drain is not slowed where nothing is recorded anyway. The claim is then given back, and counted.
     ///
     /// # Safety
-    /// The place is open, and the calling thread's.
+    /// The cursor is open, and the calling thread's.
     #[inline(always)]
-    pub unsafe fn is_lost_too(&self, claimed: u64, slots: u64) -> bool {
+    pub unsafe fn is_still_full(&self, claimed: u64, slots: u64) -> bool {
         // None in the child of a handler that has just forked.
         let Some(control) = self.control() else { return false };
         let is_losing = control.not_recorded.load(Ordering::Relaxed) != control.told.load(Ordering::Relaxed);
@@ -193,12 +193,12 @@ impl Place {
         if !is_losing || is_waiting || claimed + slots <= self.room(control) || !self.give_back(claimed, slots) {
             return false;
         }
-        add_alone(&control.not_recorded, 1);
+        add_local(&control.not_recorded, 1);
         true
     }
 
     /// Whether there is room for a claim after all; if not, it is given back.
-    pub(crate) fn look_again(
+    pub(crate) fn wait_for_room(
         &self,
         control: &Control,
         claimed: u64,
@@ -224,17 +224,17 @@ impl Place {
     /// Leaves a record of what was lost, once there is room for one.
     ///
     /// # Safety
-    /// The place is open, and the calling thread's.
-    pub unsafe fn tell_lost(&self, control: &Control, now: u64) {
+    /// The cursor is open, and the calling thread's.
+    pub unsafe fn record_losses(&self, control: &Control, now: u64) {
         let both = [(&control.not_recorded, &control.told), (&control.notes_lost, &control.notes_told)];
         // Said to be told before it is: a handler that comes in between must not tell the same.
-        let untold = both.map(|(lost, told)| take_untold(lost, told));
+        let untold = both.map(|(lost, told)| take_unrecorded(lost, told));
         if untold == [0; 2] {
             return;
         }
         let words = [control.lost_since.load(Ordering::Relaxed), now, untold[0], untold[1]];
         // SAFETY: the caller's promise.
-        if !unsafe { self.note(Note::Lost, &words) } {
+        if !unsafe { self.write_note(Note::Lost, &words) } {
             for ((_, told), untold) in both.into_iter().zip(untold) {
                 told.fetch_sub(untold, Ordering::Relaxed);
             }
@@ -244,20 +244,20 @@ impl Place {
     /// Leaves a note of one slot, if there is room; what it tells is not a call.
     ///
     /// # Safety
-    /// The place is open, and the calling thread's.
-    pub unsafe fn note(&self, note: Note, words: &[u64]) -> bool {
+    /// The cursor is open, and the calling thread's.
+    pub unsafe fn write_note(&self, note: Note, words: &[u64]) -> bool {
         let slots = self.slots();
-        let number = match self.claim_of(slots, 1) {
+        let number = match self.claim_in(slots, 1) {
             Ok(number) => number,
             Err(number) => {
                 // None in the child of a handler that has just forked.
-                if !self.control().is_some_and(|control| self.look_again(control, number, 1, || false)) {
+                if !self.control().is_some_and(|control| self.wait_for_room(control, number, 1, || false)) {
                     return false;
                 }
                 number
             }
         };
-        // SAFETY: a claim that found room says that the place was open, and slots stay mapped.
+        // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
         unsafe { &*slots.at(number) }.put(Head::done(number, Layout::Note, note as u8), words);
         true
     }
@@ -265,7 +265,7 @@ impl Place {
 
 /// How many of what was lost nobody has told yet; they are the caller's to tell. A handler that tells some meanwhile has
 /// its own share.
-fn take_untold(lost: &AtomicU64, told: &AtomicU64) -> u64 {
+fn take_unrecorded(lost: &AtomicU64, told: &AtomicU64) -> u64 {
     loop {
         let before = told.load(Ordering::Relaxed);
         let now = lost.load(Ordering::Relaxed);
@@ -278,7 +278,7 @@ fn take_untold(lost: &AtomicU64, told: &AtomicU64) -> u64 {
 /// Adds where only this thread and its signal handlers add, and returns what was there: one
 /// instruction cannot be torn by a handler, and needs no lock against other threads.
 #[inline(always)]
-pub fn add_alone(counter: &AtomicU64, amount: u64) -> u64 {
+pub fn add_local(counter: &AtomicU64, amount: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
     {
         let mut number = amount;
@@ -306,7 +306,7 @@ pub fn add_alone(counter: &AtomicU64, amount: u64) -> u64 {
 
 /// Loads where only this thread and its signal handlers store.
 #[inline(always)]
-fn load_alone(word: &AtomicU64) -> u64 {
+fn load_local(word: &AtomicU64) -> u64 {
     #[cfg(not(loom))]
     // SAFETY: a live, aligned word that no other thread changes. (Not as an atomic: such a load is never a part of the
     // instruction that needs it.)
@@ -315,9 +315,9 @@ fn load_alone(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Replaces `old` by `new` where only this thread and its signal handlers write; as [`add_alone`].
+/// Replaces `old` by `new` where only this thread and its signal handlers write; as [`add_local`].
 #[inline(always)]
-fn replace_alone(word: &AtomicU64, old: u64, new: u64) -> bool {
+fn replace_local(word: &AtomicU64, old: u64, new: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
     {
         let found: u64;

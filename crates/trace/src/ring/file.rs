@@ -15,7 +15,7 @@ use core::ptr;
 
 /// Why there is no file, or no ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum RingSetupError {
     /// The directory's path is too long.
     PathTooLong,
     /// The process may not make a file of that size (a write beyond the limit would be a signal).
@@ -28,14 +28,14 @@ pub enum Failure {
     System(&'static str, c_int),
 }
 
-impl core::fmt::Display for Failure {
+impl core::fmt::Display for RingSetupError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Failure::PathTooLong => f.write_str("the path is too long"),
-            Failure::FileSizeLimit => f.write_str("the process's limit on file size is too small"),
-            Failure::NoRoom => f.write_str("it is nearly full; old files there (aclshim-*.ring) may be removed"),
-            Failure::Gone => f.write_str("the file was removed or replaced"),
-            Failure::System(call, errno) => write!(f, "{call} failed with errno {errno}"),
+            RingSetupError::PathTooLong => f.write_str("the path is too long"),
+            RingSetupError::FileSizeLimit => f.write_str("the process's limit on file size is too small"),
+            RingSetupError::NoRoom => f.write_str("it is nearly full; old files there (aclshim-*.ring) may be removed"),
+            RingSetupError::Gone => f.write_str("the file was removed or replaced"),
+            RingSetupError::System(call, errno) => write!(f, "{call} failed with errno {errno}"),
         }
     }
 }
@@ -45,7 +45,7 @@ impl core::fmt::Display for Failure {
 /// All but the header is this process's own copy. The mapped header can be changed from outside, by a stray write or by
 /// another process of the same user: what decides where the writer maps and stores is not read back from there.
 #[derive(Clone, Copy)]
-pub struct File {
+pub struct OwnRingFile {
     /// Its mapped header.
     pub header: &'static Header,
     /// Its inode.
@@ -75,10 +75,10 @@ const POPULATE_WRITE: c_int = 23;
 type Path = Text<1024>;
 
 /// Makes `path` that of the file of process `pid` that was born then. (Handed over, it would lie on a small stack twice.)
-fn name(path: &mut Path, ring_dir: &[u8], pid: u32, born_ns: u64) -> Result<(), Failure> {
+fn name(path: &mut Path, ring_dir: &[u8], pid: u32, born_ns: u64) -> Result<(), RingSetupError> {
     path.push(ring_dir);
     let _ = write!(path, "/{PREFIX}{pid}-{born_ns:x}{SUFFIX}");
-    if path.is_full() { Err(Failure::PathTooLong) } else { Ok(()) }
+    if path.is_full() { Err(RingSetupError::PathTooLong) } else { Ok(()) }
 }
 
 /// What the system says about the file that this process, or the one that forked it, made last in `ring_dir`.
@@ -99,7 +99,7 @@ fn about(path: &Path) -> Option<libc::stat> {
 
 /// Makes this process's file in `ring_dir` and maps its header for good; `fill` completes the
 /// header before anybody can see it. The caller's errno is changed.
-pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Result<File, Failure> {
+pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Result<OwnRingFile, RingSetupError> {
     let born_ns = clock::realtime_ns();
     // SAFETY: asks for our own numbers.
     let (pid, uid) = unsafe { (libc::getpid() as u32, libc::getuid()) };
@@ -113,11 +113,11 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
     // The host's umask may have taken our own rights away.
     // SAFETY: our descriptor.
     unsafe { libc::fchmod(file.number(), 0o600) };
-    let mapped = file.about().map_err(|errno| Failure::System("fstat", errno)).and_then(|opened| {
+    let mapped = file.about().map_err(|errno| RingSetupError::System("fstat", errno)).and_then(|opened| {
         // A `dup2` of the host onto our number, before it was moved, would make it a file of the host's.
         let is_ours = about(&path).is_some_and(|named| (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino));
         if !is_ours {
-            return Err(Failure::Gone);
+            return Err(RingSetupError::Gone);
         }
         reserve(file.number(), 0, HEADER)?;
         let at = map(&file, 0, HEADER, Present::All)?;
@@ -152,18 +152,18 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
     fill(header);
     // A reader that sees the magic sees all of the header.
     header.magic.store(MAGIC, Ordering::Release);
-    Ok(File { header, inode, pid, slots, clock, born_ns })
+    Ok(OwnRingFile { header, inode, pid, slots, clock, born_ns })
 }
 
-impl File {
+impl OwnRingFile {
     /// Adds ring number `ring` and maps it for good. The caller's errno is changed.
-    pub fn add_ring(&self, ring_dir: &[u8], ring: u32) -> Result<(&'static Control, &'static [Slot]), Failure> {
-        self.add_rings(ring_dir, ring, 1)?.get(0).ok_or(Failure::Gone)
+    pub fn add_ring(&self, ring_dir: &[u8], ring: u32) -> Result<(&'static Control, &'static [Slot]), RingSetupError> {
+        self.add_rings(ring_dir, ring, 1)?.get(0).ok_or(RingSetupError::Gone)
     }
 
     /// Adds ring number `ring`, and those behind it up to `count`, as many as can be had, and maps them for good in one
     /// piece; at least one. All of them are zero. The caller's errno is changed.
-    pub fn add_rings(&self, ring_dir: &[u8], ring: u32, count: u32) -> Result<Added, Failure> {
+    pub fn add_rings(&self, ring_dir: &[u8], ring: u32, count: u32) -> Result<AddedRings, RingSetupError> {
         let mut path = Path::new();
         name(&mut path, ring_dir, self.pid, self.born_ns)?;
         let stride = stride(self.slots);
@@ -174,7 +174,7 @@ impl File {
         let count = count.or_else(|_| check_limits(ring_dir, begin + end(1)).map(|()| 1))?;
         let file = open(&path, 0)?;
         if !file.about().is_ok_and(|about| about.st_ino == self.inode) {
-            return Err(Failure::Gone);
+            return Err(RingSetupError::Gone);
         }
         reserve(file.number(), begin, size)?;
         let reserved = |nth: &u32| reserve(file.number(), begin + u64::from(*nth) * stride, size).is_ok();
@@ -195,12 +195,12 @@ impl File {
                 }
             }
         }
-        Ok(Added { at, count, stride: stride as usize, slots: self.slots as usize })
+        Ok(AddedRings { at, count, stride: stride as usize, slots: self.slots as usize })
     }
 }
 
 /// Rings that were added, one behind the other.
-pub struct Added {
+pub struct AddedRings {
     at: *mut c_void,
     stride: usize,
     slots: usize,
@@ -208,7 +208,7 @@ pub struct Added {
     pub count: u32,
 }
 
-impl Added {
+impl AddedRings {
     /// Where they are mapped, and how many bytes that are.
     pub fn memory(&self) -> (*const c_void, usize) {
         (self.at, (self.count as usize - 1) * self.stride + CONTROL + self.slots * size_of::<Slot>())
@@ -226,9 +226,9 @@ impl Added {
 }
 
 /// Opens a ring file to map a part of it. With `O_APPEND`: a write of the host to our number lands behind the end.
-fn open(path: &Path, flags: c_int) -> Result<Descriptor, Failure> {
+fn open(path: &Path, flags: c_int) -> Result<Descriptor, RingSetupError> {
     let flags = flags | libc::O_RDWR | libc::O_NOFOLLOW | libc::O_APPEND;
-    Descriptor::open(path.as_c_str(), flags, 0o600).map_err(|errno| Failure::System("open", errno))
+    Descriptor::open(path.as_c_str(), flags, 0o600).map_err(|errno| RingSetupError::System("open", errno))
 }
 
 /// Whether the pages of a mapping are there at once.
@@ -241,7 +241,7 @@ enum Present {
 }
 
 /// Maps a part of a file that is reserved.
-fn map(file: &Descriptor, begin: u64, size: usize, present: Present) -> Result<*mut c_void, Failure> {
+fn map(file: &Descriptor, begin: u64, size: usize, present: Present) -> Result<*mut c_void, RingSetupError> {
     let populate = if present == Present::All { libc::MAP_POPULATE } else { 0 };
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | populate);
     // SAFETY: a new mapping of our own file.
@@ -261,7 +261,7 @@ fn is_clear(file: &Descriptor, begin: u64, size: u64) -> bool {
 }
 
 /// Has the file system keep room for a part of a file: a store into a hole of a full tmpfs would be a SIGBUS in the host.
-fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), Failure> {
+fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), RingSetupError> {
     let (begin, size) = (begin as libc::off_t, size as libc::off_t);
     // SAFETY: our own descriptor.
     let reserved = unsafe {
@@ -274,32 +274,36 @@ fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), Failure> {
             reserved => reserved,
         }
     };
-    if reserved == 0 { Ok(()) } else { Err(Failure::System("posix_fallocate", reserved)) }
+    if reserved == 0 { Ok(()) } else { Err(RingSetupError::System("posix_fallocate", reserved)) }
 }
 
 /// Whether a file of that size may be made, on a file system that has room nobody will miss:
 /// 16 MiB, or half of a smaller one.
-fn check_limits(dir: &[u8], size: u64) -> Result<(), Failure> {
+fn check_limits(dir: &[u8], size: u64) -> Result<(), RingSetupError> {
     let mut path = Path::new();
     path.push(dir);
     // SAFETY: a C string and values of ours.
     unsafe {
         let mut limit = core::mem::zeroed::<libc::rlimit>();
         if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 && limit.rlim_cur < size {
-            return Err(Failure::FileSizeLimit);
+            return Err(RingSetupError::FileSizeLimit);
         }
         let mut about = core::mem::zeroed::<libc::statvfs>();
         if libc::statvfs(path.as_c_str().as_ptr(), &mut about) != 0 {
             return Ok(()); // whatever is wrong will show when the file is made
         }
         let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
-        if bytes(about.f_bavail) < (bytes(about.f_blocks) / 2).min(16 << 20) { Err(Failure::NoRoom) } else { Ok(()) }
+        if bytes(about.f_bavail) < (bytes(about.f_blocks) / 2).min(16 << 20) {
+            Err(RingSetupError::NoRoom)
+        } else {
+            Ok(())
+        }
     }
 }
 
-fn system(call: &'static str) -> Failure {
+fn system(call: &'static str) -> RingSetupError {
     // SAFETY: errno is the calling thread's own.
-    Failure::System(call, unsafe { *libc::__errno_location() })
+    RingSetupError::System(call, unsafe { *libc::__errno_location() })
 }
 
 #[cfg(all(test, not(miri)))]

@@ -161,7 +161,7 @@ pub struct Control {
 
 impl Control {
     /// Whether records tell of everything that was lost so far.
-    pub fn is_all_told(&self) -> bool {
+    pub fn are_losses_recorded(&self) -> bool {
         let pairs = [(&self.not_recorded, &self.told), (&self.notes_lost, &self.notes_told)];
         pairs.iter().all(|(lost, told)| lost.load(Ordering::Relaxed) == told.load(Ordering::Relaxed))
     }

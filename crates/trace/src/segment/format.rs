@@ -116,7 +116,7 @@ impl Preamble {
 
 /// The head of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct BlockHead {
     /// One of [`kind`].
     pub kind: u32,
     /// The ring that the slots stood in.
@@ -137,7 +137,7 @@ pub struct Head {
     pub bytes: u32,
 }
 
-impl Head {
+impl BlockHead {
     /// The head as it stands in the file before `payload`; `slots` and `bytes` are the payload's.
     pub fn to_bytes(&self, payload: &[u8]) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_head_is_read_back_as_it_was_written() {
-        let head = Head {
+        let head = BlockHead {
             kind: kind::SLOTS,
             ring: 2,
             slots: 2,
@@ -275,7 +275,7 @@ mod tests {
             realtime_ns: 8,
             bytes: 130,
         };
-        assert_eq!(Head::from_bytes(&head.to_bytes(&[9; 130])), head);
+        assert_eq!(BlockHead::from_bytes(&head.to_bytes(&[9; 130])), head);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which segment of a process comes first.
 
-use crate::segment::format::{Head, Preamble};
+use crate::segment::format::{BlockHead, Preamble};
 use crate::segment::reader::SegmentReader;
 use std::io::Read;
 
@@ -9,15 +9,15 @@ use std::io::Read;
 /// The wall clock may be set back between two of them, the ticks of a boot are not. What was drained after the next boot
 /// has none, and comes behind the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn {
+pub struct SegmentOrder {
     ticks: u64,
     first_ns: u64,
     segment: u64,
 }
 
-impl Turn {
+impl SegmentOrder {
     /// Of a segment that begins so; `first` is the head of its first good block, if it has one.
-    pub fn new(preamble: &Preamble, first: Option<&Head>) -> Self {
+    pub fn new(preamble: &Preamble, first: Option<&BlockHead>) -> Self {
         let ticks = first.map_or(0, |head| head.ticks);
         Self {
             ticks: if ticks == 0 { u64::MAX } else { ticks },
@@ -41,7 +41,7 @@ mod tests {
     fn ticks_go_before_the_wall_clock_and_what_has_none_comes_last() {
         let turn = |ticks, first_ns, segment| {
             let preamble = Preamble { segment, first_ns, ..Preamble::default() };
-            Turn::new(&preamble, Some(&Head { ticks, ..Head::default() }))
+            SegmentOrder::new(&preamble, Some(&BlockHead { ticks, ..BlockHead::default() }))
         };
         assert!(turn(10, 2000, 0) < turn(20, 1000, 1));
         assert!(turn(20, 1000, 1) < turn(0, 500, 0));

@@ -2,8 +2,8 @@
 
 use crate::record::slot::Words;
 use crate::segment::format::{
-    BLOCK_MAGIC, Checksum, HEAD, Head, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, half, kind,
-    word,
+    BLOCK_MAGIC, BlockHead, Checksum, HEAD, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, half,
+    kind, word,
 };
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek};
 
 /// What is wrong with a file.
 #[derive(Debug)]
-pub enum Wrong {
+pub enum SegmentErrorKind {
     /// It does not begin as a trace does.
     NotOurs,
     /// It is of a version that this program does not know.
@@ -35,35 +35,35 @@ pub enum Wrong {
 
 /// Where a file is damaged, and how.
 #[derive(Debug)]
-pub struct Stop {
+pub struct SegmentError {
     /// Where the piece begins that is not good.
     pub offset: u64,
     /// What is wrong with it.
-    pub wrong: Wrong,
+    pub kind: SegmentErrorKind,
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for SegmentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.offset;
-        match &self.wrong {
-            Wrong::NotOurs => write!(f, "not an aclshim trace"),
-            Wrong::Version(found) => {
+        match &self.kind {
+            SegmentErrorKind::NotOurs => write!(f, "not an aclshim trace"),
+            SegmentErrorKind::Version(found) => {
                 write!(f, "format version {found}; this program reads version {VERSION}, use the aclshim that wrote it")
             }
-            Wrong::Header => write!(f, "the file's header was damaged after it was written"),
-            Wrong::Short { wanted, found } => {
+            SegmentErrorKind::Header => write!(f, "the file's header was damaged after it was written"),
+            SegmentErrorKind::Short { wanted, found } => {
                 write!(f, "cut off at byte {at}: {found} bytes of {wanted}")
             }
-            Wrong::NoBlock => write!(f, "no block at byte {at}"),
-            Wrong::Block => {
+            SegmentErrorKind::NoBlock => write!(f, "no block at byte {at}"),
+            SegmentErrorKind::Block => {
                 write!(f, "the block at byte {at} was damaged after it was written")
             }
-            Wrong::Io(error) => write!(f, "byte {at}: {error}"),
+            SegmentErrorKind::Io(error) => write!(f, "byte {at}: {error}"),
         }
     }
 }
 
-impl std::error::Error for Stop {}
+impl std::error::Error for SegmentError {}
 
 /// A piece of a file that was passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl fmt::Display for Damage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Its head.
-    pub head: Head,
+    pub head: BlockHead,
     /// What follows the head.
     pub payload: Vec<u8>,
 }
@@ -182,7 +182,7 @@ const STEP: usize = 64 * 1024;
 
 impl<R: Read> SegmentReader<R> {
     /// Reads the start of a file.
-    pub fn open(from: R) -> Result<Self, Stop> {
+    pub fn open(from: R) -> Result<Self, SegmentError> {
         match Self::open_anyway(from)? {
             (reader, None) => Ok(reader),
             (_, Some(stop)) => Err(stop),
@@ -191,18 +191,18 @@ impl<R: Read> SegmentReader<R> {
 
     /// The same of a file whose start may be damaged: what is said there is not to be trusted then, but the blocks behind
     /// can be read.
-    pub fn open_anyway(mut from: R) -> Result<(Self, Option<Stop>), Stop> {
-        let stop = |wrong| Stop { offset: 0, wrong };
+    pub fn open_anyway(mut from: R) -> Result<(Self, Option<SegmentError>), SegmentError> {
+        let stop = |kind| SegmentError { offset: 0, kind };
         let mut bytes = Vec::new();
         let found = fill(&mut from, &mut bytes, HEAD).map_err(stop)?;
         if !bytes.starts_with(&MAGIC) {
-            return Err(stop(Wrong::NotOurs));
+            return Err(stop(SegmentErrorKind::NotOurs));
         }
         // First the version: of a newer layout nothing else is known.
         match half(&bytes, 8) {
             VERSION => {}
             _ if found < 12 => return Err(stop(short(HEAD, found))),
-            other => return Err(stop(Wrong::Version(other))),
+            other => return Err(stop(SegmentErrorKind::Version(other))),
         }
         if found < HEAD {
             return Err(stop(short(HEAD, found)));
@@ -215,7 +215,7 @@ impl<R: Read> SegmentReader<R> {
             return Err(stop(short(HEAD + header_len, HEAD + found)));
         }
         let (preamble, header) = bytes.split_at(HEAD);
-        let is_good = is_said && is_sound(preamble, 40, header);
+        let is_good = is_said && is_well_formed(preamble, 40, header);
         let reader = Self {
             from,
             preamble: Preamble {
@@ -237,12 +237,12 @@ impl<R: Read> SegmentReader<R> {
             state: State::Reading,
             spare: Vec::new(),
         };
-        Ok((reader, (!is_good).then(|| stop(Wrong::Header))))
+        Ok((reader, (!is_good).then(|| stop(SegmentErrorKind::Header))))
     }
 
     /// The next block of a kind that is known; none at the end of the file. A stop is told once. Asked again, the
     /// reader goes on with the next good block behind the damage, if there is one.
-    pub fn next_block(&mut self) -> Result<Option<Block>, Stop> {
+    pub fn next_block(&mut self) -> Result<Option<Block>, SegmentError> {
         loop {
             let read = match self.state {
                 State::Over => return Ok(None),
@@ -270,10 +270,10 @@ impl<R: Read> SegmentReader<R> {
                 }
                 Ok(None) => self.state = State::Over,
                 Err(wrong) => {
-                    self.state = if matches!(wrong, Wrong::Io(_)) { State::Over } else { State::Searching };
-                    let stop = Stop { offset: self.offset, wrong };
+                    self.state = if matches!(wrong, SegmentErrorKind::Io(_)) { State::Over } else { State::Searching };
+                    let stop = SegmentError { offset: self.offset, kind: wrong };
                     if self.damages.len() < MOST_DAMAGES {
-                        let (offset, is_cut) = (stop.offset, matches!(stop.wrong, Wrong::Short { .. }));
+                        let (offset, is_cut) = (stop.offset, matches!(stop.kind, SegmentErrorKind::Short { .. }));
                         self.damages.push(Damage { offset, end: offset, is_cut, what: stop.to_string() });
                     }
                     return Err(stop);
@@ -317,7 +317,7 @@ impl<R: Read> SegmentReader<R> {
         &self.damages
     }
 
-    fn any_block(&mut self) -> Result<Option<Block>, Wrong> {
+    fn any_block(&mut self) -> Result<Option<Block>, SegmentErrorKind> {
         if self.taken < self.ahead.len() {
             return self.block_ahead();
         }
@@ -326,15 +326,15 @@ impl<R: Read> SegmentReader<R> {
         let mut payload = Vec::new();
         let read = match expected(&head) {
             _ if found == 0 => return Ok(None),
-            Ok((_, len)) if self.credit < (HEAD + len) as u64 => Err(Wrong::Block),
+            Ok((_, len)) if self.credit < (HEAD + len) as u64 => Err(SegmentErrorKind::Block),
             Ok((about, len)) => {
                 payload = std::mem::take(&mut self.spare);
                 let found = fill_from(&mut self.from, &mut payload, 0, len)?;
                 self.credit -= (HEAD + found) as u64;
                 match () {
                     () if found < len => Err(short(HEAD + len, HEAD + found)),
-                    () if is_sound(&head, 48, &payload) => Ok(about),
-                    () => Err(Wrong::Block),
+                    () if is_well_formed(&head, 48, &payload) => Ok(about),
+                    () => Err(SegmentErrorKind::Block),
                 }
             }
             Err(wrong) => Err(wrong),
@@ -353,7 +353,7 @@ impl<R: Read> SegmentReader<R> {
     }
 
     /// The block that what was read ahead begins with; more is read if it is longer.
-    fn block_ahead(&mut self) -> Result<Option<Block>, Wrong> {
+    fn block_ahead(&mut self) -> Result<Option<Block>, SegmentErrorKind> {
         let found = self.look_ahead(HEAD)?;
         if found == 0 {
             return Ok(None);
@@ -361,16 +361,16 @@ impl<R: Read> SegmentReader<R> {
         let (about, len) = expected(self.ahead(HEAD))?;
         let cost = (HEAD + len) as u64;
         if self.credit < cost {
-            return Err(Wrong::Block);
+            return Err(SegmentErrorKind::Block);
         }
         let found = self.look_ahead(HEAD + len)?;
         if found < HEAD + len {
             return Err(short(HEAD + len, found));
         }
         let (head, payload) = self.ahead(HEAD + len).split_at(HEAD);
-        if !is_sound(head, 48, payload) {
+        if !is_well_formed(head, 48, payload) {
             self.credit -= cost;
-            return Err(Wrong::Block);
+            return Err(SegmentErrorKind::Block);
         }
         let block = Block { head: about, payload: payload.to_vec() };
         self.taken += HEAD + len;
@@ -378,7 +378,7 @@ impl<R: Read> SegmentReader<R> {
     }
 
     /// The next good block behind the damage at the beginning of what was read ahead.
-    fn search(&mut self) -> Result<Option<Block>, Wrong> {
+    fn search(&mut self) -> Result<Option<Block>, SegmentErrorKind> {
         self.pass_over(1);
         loop {
             let ahead = self.ahead(usize::MAX);
@@ -386,7 +386,7 @@ impl<R: Read> SegmentReader<R> {
                 Some(at) => {
                     self.pass_over(at);
                     match self.block_ahead() {
-                        Err(wrong @ Wrong::Io(_)) => return Err(wrong),
+                        Err(wrong @ SegmentErrorKind::Io(_)) => return Err(wrong),
                         Ok(Some(block)) => return Ok(Some(block)),
                         Ok(None) | Err(_) => self.pass_over(1),
                     }
@@ -412,7 +412,7 @@ impl<R: Read> SegmentReader<R> {
     }
 
     /// Reads so far ahead; how many of these bytes are there.
-    fn look_ahead(&mut self, len: usize) -> Result<usize, Wrong> {
+    fn look_ahead(&mut self, len: usize) -> Result<usize, SegmentErrorKind> {
         let there = self.ahead(usize::MAX).len();
         if there < len {
             // Moved when that pays: each byte is moved once or twice.
@@ -451,11 +451,11 @@ impl<R: Read + Seek> SegmentReader<R> {
 
 impl<R: Read + Seek> SegmentReader<R> {
     /// The next block that holds no slots; those that do are passed over unread.
-    pub fn next_without_slots(&mut self) -> Result<Option<Block>, Stop> {
+    pub fn next_without_slots(&mut self) -> Result<Option<Block>, SegmentError> {
         while self.state == State::Reading && self.taken >= self.ahead.len() {
             let mut head = Vec::with_capacity(HEAD);
-            let io = |error| Stop { offset: self.offset, wrong: Wrong::Io(error) };
-            fill(&mut self.from, &mut head, HEAD).map_err(|wrong| Stop { offset: self.offset, wrong })?;
+            let io = |error| SegmentError { offset: self.offset, kind: SegmentErrorKind::Io(error) };
+            fill(&mut self.from, &mut head, HEAD).map_err(|kind| SegmentError { offset: self.offset, kind })?;
             match expected(&head) {
                 Ok((about, len)) if about.kind == kind::SLOTS => {
                     self.from.seek_relative(len as i64).map_err(io)?;
@@ -477,7 +477,7 @@ impl<R: Read + Seek> SegmentReader<R> {
 }
 
 impl<R: Read> Iterator for SegmentReader<R> {
-    type Item = Result<Block, Stop>;
+    type Item = Result<Block, SegmentError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_block().transpose()
@@ -485,28 +485,28 @@ impl<R: Read> Iterator for SegmentReader<R> {
 }
 
 /// What a head says, and how long its payload is.
-pub fn expected(head: &[u8]) -> Result<(Head, usize), Wrong> {
+pub fn expected(head: &[u8]) -> Result<(BlockHead, usize), SegmentErrorKind> {
     let magic = head.get(..BLOCK_MAGIC.len()).unwrap_or(head);
     if !BLOCK_MAGIC.starts_with(magic) {
-        return Err(Wrong::NoBlock);
+        return Err(SegmentErrorKind::NoBlock);
     }
-    let about = Head::from_bytes(head.first_chunk().ok_or_else(|| short(HEAD, head.len()))?);
+    let about = BlockHead::from_bytes(head.first_chunk().ok_or_else(|| short(HEAD, head.len()))?);
     let len = about.bytes as usize;
     if len > LONGEST_PAYLOAD || about.slots as usize != len / SLOT {
-        return Err(Wrong::Block);
+        return Err(SegmentErrorKind::Block);
     }
     Ok((about, len))
 }
 
 /// Appends up to `len` bytes.
-fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, Wrong> {
+fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, SegmentErrorKind> {
     let begin = bytes.len();
     fill_from(from, bytes, begin, len)
 }
 
 /// Reads up to `len` bytes to `begin`; they are the last then. Memory grows with what is there, not with what a damaged
 /// length says, and what is there already is not cleared first.
-fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize) -> Result<usize, Wrong> {
+fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize) -> Result<usize, SegmentErrorKind> {
     let (mut at, end) = (begin, begin + len);
     let read = loop {
         if at == end {
@@ -518,7 +518,7 @@ fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize
             Ok(0) => break Ok(()),
             Ok(count) => at += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => break Err(Wrong::Io(error)),
+            Err(error) => break Err(SegmentErrorKind::Io(error)),
         }
     };
     bytes.truncate(at);
@@ -526,12 +526,12 @@ fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize
 }
 
 /// Whether a block is as it was written: for whoever looks at its slots anyway.
-pub struct Proof {
+pub struct BlockChecksum {
     sum: Checksum,
     said: u64,
 }
 
-impl Proof {
+impl BlockChecksum {
     /// Of the block with that head, and a payload of so many bytes.
     pub fn of_block(head: &[u8; HEAD], len: usize) -> Self {
         Self::new(head, 48, len)
@@ -559,12 +559,12 @@ impl Proof {
 }
 
 /// Whether the checksum that stands at `at` is right.
-fn is_sound(head: &[u8], at: usize, rest: &[u8]) -> bool {
-    head.first_chunk().is_some_and(|head| Proof::new(head, at, rest.len()).holds(rest))
+fn is_well_formed(head: &[u8], at: usize, rest: &[u8]) -> bool {
+    head.first_chunk().is_some_and(|head| BlockChecksum::new(head, at, rest.len()).holds(rest))
 }
 
-fn short(wanted: usize, found: usize) -> Wrong {
-    Wrong::Short { wanted: wanted as u64, found: found as u64 }
+fn short(wanted: usize, found: usize) -> SegmentErrorKind {
+    SegmentErrorKind::Short { wanted: wanted as u64, found: found as u64 }
 }
 
 #[cfg(test)]

@@ -1,27 +1,27 @@
 use super::sample::{Pass, Sample};
-use crate::reader::Reading;
-use crate::record::annotation::{LONGEST, Named, Telling, Told, cut, slots, slots_for, word};
+use crate::reader::ReadMode;
+use crate::record::annotation::{Annotation, AnnotationRef, LONGEST, NamedKind, cut, slots, slots_for, word};
 use crate::record::slot::WORDS;
 use crate::record::slot::{Head, Layout, Note};
 use crate::record::{self, Entry};
 use crate::ring::layout::Mode;
 use crate::sync::Ordering;
 
-fn tell(sample: &Sample, telling: &Telling<'_>, now: u64) -> bool {
-    // SAFETY: the place is open, and only this thread writes.
-    unsafe { sample.place.tell(telling, now, || false) }
+fn tell(sample: &Sample, telling: &AnnotationRef<'_>, now: u64) -> bool {
+    // SAFETY: the cursor is open, and only this thread writes.
+    unsafe { sample.cursor.annotate(telling, now, || false) }
 }
 
-fn told(pass: &Pass) -> Vec<(u64, Told)> {
+fn told(pass: &Pass) -> Vec<(u64, Annotation)> {
     let of = |(number, entry): &(u64, Entry)| match entry {
-        Entry::Told { what, .. } => Some((*number, what.clone())),
+        Entry::Annotation { annotation, .. } => Some((*number, annotation.clone())),
         _ => None,
     };
     pass.entries.iter().filter_map(of).collect()
 }
 
-fn mark(text: &str) -> Told {
-    Told::Mark { text: text.into() }
+fn mark(text: &str) -> Annotation {
+    Annotation::Mark { text: text.into() }
 }
 
 #[test]
@@ -29,10 +29,10 @@ fn what_is_told_is_read_as_it_was_written_whatever_its_length() {
     for length in (0..=LONGEST).chain([LONGEST + 1, 10_000]) {
         let sample = Sample::new(16, Mode::Audit, 0);
         let text: String = "abcdefghijklmnopqrstuvwxyz".chars().cycle().take(length).collect();
-        assert!(tell(&sample, &Telling::mark(text.as_bytes()), 7));
-        let pass = sample.pass(Reading::Drain, 99);
+        assert!(tell(&sample, &AnnotationRef::mark(text.as_bytes()), 7));
+        let pass = sample.pass(ReadMode::Drain, 99);
         let kept = &text[..length.min(LONGEST)];
-        assert_eq!(pass.entries, [(0, Entry::Told { ticks: 7, what: mark(kept) })]);
+        assert_eq!(pass.entries, [(0, Entry::Annotation { ticks: 7, annotation: mark(kept) })]);
         assert_eq!(pass.slots, 1 + kept.len().saturating_sub(24).div_ceil(56) as u64);
     }
 }
@@ -42,21 +42,24 @@ fn every_kind_is_told() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let name = "a name that does not fit into one slot".to_owned();
     let all = [
-        (Telling::scope(u32::MAX, 7, name.as_bytes()), Told::Scope { id: u32::MAX, parent: 7, name: name.clone() }),
-        (Telling::scope_end(3, 1 << 40), Told::ScopeEnd { id: 3, failures: 1 << 40 }),
-        (Telling::mark(b""), mark("")),
         (
-            Telling::name(Named::Stream, u64::MAX, 0, name.as_bytes()),
-            Told::Name { kind: Named::Stream, begin: u64::MAX, size: 0, name: name.clone() },
+            AnnotationRef::scope(u32::MAX, 7, name.as_bytes()),
+            Annotation::Scope { id: u32::MAX, parent: 7, name: name.clone() },
+        ),
+        (AnnotationRef::scope_end(3, 1 << 40), Annotation::ScopeEnd { id: 3, failures: 1 << 40 }),
+        (AnnotationRef::mark(b""), mark("")),
+        (
+            AnnotationRef::name(NamedKind::Stream, u64::MAX, 0, name.as_bytes()),
+            Annotation::Name { kind: NamedKind::Stream, begin: u64::MAX, size: 0, name: name.clone() },
         ),
         (
-            Telling::name(Named::Buffer, 5, u64::MAX, b"b"),
-            Told::Name { kind: Named::Buffer, begin: 5, size: u64::MAX, name: "b".into() },
+            AnnotationRef::name(NamedKind::Buffer, 5, u64::MAX, b"b"),
+            Annotation::Name { kind: NamedKind::Buffer, begin: 5, size: u64::MAX, name: "b".into() },
         ),
     ];
     for (telling, what) in all {
         assert!(tell(&sample, &telling, 9));
-        assert_eq!(told(&sample.pass(Reading::Drain, 99)).pop().map(|(_, what)| what), Some(what));
+        assert_eq!(told(&sample.pass(ReadMode::Drain, 99)).pop().map(|(_, what)| what), Some(what));
     }
 }
 
@@ -67,8 +70,8 @@ fn a_long_text_is_cut_between_characters_and_what_is_no_text_is_kept_as_far_as_i
     assert_eq!(cut("\u{1f600}".repeat(99).as_bytes()).len(), LONGEST);
     assert_eq!(cut(&[0x80; 999]).len(), LONGEST);
     let sample = Sample::new(16, Mode::Audit, 0);
-    assert!(tell(&sample, &Telling::mark(b"a\xff\0b"), 1));
-    assert_eq!(told(&sample.pass(Reading::Drain, 99)), [(0, mark("a\u{fffd}\0b"))]);
+    assert!(tell(&sample, &AnnotationRef::mark(b"a\xff\0b"), 1));
+    assert_eq!(told(&sample.pass(ReadMode::Drain, 99)), [(0, mark("a\u{fffd}\0b"))]);
 }
 
 #[test]
@@ -77,13 +80,13 @@ fn nobody_sees_a_note_before_all_of_it_is_there() {
     let text = "long enough for a second slot".as_bytes();
     let number = sample.claim(2, 0).unwrap();
     for words in [[0; 7], [word(text, 24), 0, 0, 0, 0, 0, 0]] {
-        assert_eq!(sample.pass(Reading::Drain, 99).slots, 0, "its first slot is not shown yet");
+        assert_eq!(sample.pass(ReadMode::Drain, 99).slots, 0, "its first slot is not shown yet");
         sample.slot(number + 1).put(Head::done(number + 1, Layout::Note, Note::Text as u8), &words);
     }
     let first = [5, 0, 0, text.len() as u64, word(text, 0), word(text, 8), word(text, 16)];
     sample.slot(number).put(Head::done(number, Layout::Note, Note::Mark as u8), &first);
     // However little is asked for at a time.
-    assert_eq!(told(&sample.pass(Reading::Drain, 1)), [(0, mark("long enough for a second slot"))]);
+    assert_eq!(told(&sample.pass(ReadMode::Drain, 1)), [(0, mark("long enough for a second slot"))]);
 }
 
 #[test]
@@ -95,9 +98,9 @@ fn a_drain_beside_the_writer_sees_whole_texts_and_all_of_them() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for mark in 0..MARKS {
-                // SAFETY: the place is open, and only this thread writes.
+                // SAFETY: the cursor is open, and only this thread writes.
                 assert!(unsafe {
-                    sample.place.tell(&Telling::mark(&text(mark)), mark, || {
+                    sample.cursor.annotate(&AnnotationRef::mark(&text(mark)), mark, || {
                         std::thread::yield_now();
                         true
                     })
@@ -105,9 +108,9 @@ fn a_drain_beside_the_writer_sees_whole_texts_and_all_of_them() {
             }
         });
         while seen < MARKS {
-            for (_, entry) in sample.pass(Reading::Drain, 16).entries {
-                let what = Told::Mark { text: String::from_utf8(text(seen)).unwrap() };
-                assert_eq!(entry, Entry::Told { ticks: seen, what });
+            for (_, entry) in sample.pass(ReadMode::Drain, 16).entries {
+                let what = Annotation::Mark { text: String::from_utf8(text(seen)).unwrap() };
+                assert_eq!(entry, Entry::Annotation { ticks: seen, annotation: what });
                 seen += 1;
             }
         }
@@ -119,11 +122,11 @@ fn a_kill_before_the_first_slot_leaves_a_gap_and_no_half_of_a_text() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let number = sample.claim(2, 0).unwrap();
     sample.slot(number + 1).put(Head::done(number + 1, Layout::Note, Note::Text as u8), &[1; 7]);
-    assert!(tell(&sample, &Telling::mark(b"next"), 1));
+    assert!(tell(&sample, &AnnotationRef::mark(b"next"), 1));
     let mut seen = Vec::new();
     let mut gaps = 0;
     for _ in 0..3 {
-        let pass = sample.pass(Reading::Finish, 99);
+        let pass = sample.pass(ReadMode::Finish, 99);
         gaps += pass.gaps;
         seen.extend(told(&pass));
     }
@@ -133,11 +136,11 @@ fn a_kill_before_the_first_slot_leaves_a_gap_and_no_half_of_a_text() {
 #[test]
 fn of_a_note_that_was_overwritten_in_part_nothing_is_shown() {
     let sample = Sample::new(16, Mode::Flight, 0);
-    assert!(tell(&sample, &Telling::mark(&[b'x'; LONGEST]), 1));
+    assert!(tell(&sample, &AnnotationRef::mark(&[b'x'; LONGEST]), 1));
     for now in 0..12 {
         assert!(sample.begin(now).is_some());
     }
-    let pass = sample.pass(Reading::Look, 99);
+    let pass = sample.pass(ReadMode::Peek, 99);
     assert_eq!((pass.overwritten, told(&pass), pass.entries.len()), (6, vec![], 12));
 }
 
@@ -149,13 +152,13 @@ fn what_finds_no_room_is_counted_and_told_with_the_next_record() {
         assert!(sample.end(open, now, 0));
     }
     let long = [b'x'; LONGEST];
-    assert!(!tell(&sample, &Telling::mark(&long), 20) && !tell(&sample, &Telling::mark(&long), 21));
-    assert_eq!(sample.place.next.load(Ordering::Relaxed), 13, "what found no room is given back");
+    assert!(!tell(&sample, &AnnotationRef::mark(&long), 20) && !tell(&sample, &AnnotationRef::mark(&long), 21));
+    assert_eq!(sample.cursor.next.load(Ordering::Relaxed), 13, "what found no room is given back");
     assert_eq!(sample.control.notes_lost.load(Ordering::Relaxed), 2);
     assert_eq!(sample.control.not_recorded.load(Ordering::Relaxed), 0, "no call is missing");
-    assert_eq!(sample.numbers(Reading::Drain).len(), 13);
-    assert!(tell(&sample, &Telling::mark(&long), 30), "there is room again");
-    let pass = sample.pass(Reading::Drain, 99);
+    assert_eq!(sample.numbers(ReadMode::Drain).len(), 13);
+    assert!(tell(&sample, &AnnotationRef::mark(&long), 30), "there is room again");
+    let pass = sample.pass(ReadMode::Drain, 99);
     assert_eq!(told(&pass).len(), 1);
     assert_eq!(pass.entries[1].1, Entry::Lost { from: 20, to: 30, calls: 0, notes: 2 });
 }
@@ -164,13 +167,13 @@ fn what_finds_no_room_is_counted_and_told_with_the_next_record() {
 fn what_older_drains_have_parted_is_shown_as_far_as_it_goes() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let text = "y".repeat(200);
-    assert!(tell(&sample, &Telling::mark(text.as_bytes()), 1));
-    let slots = sample.ring().read(0, Reading::Look, 99).slots;
+    assert!(tell(&sample, &AnnotationRef::mark(text.as_bytes()), 1));
+    let slots = sample.ring().read(0, ReadMode::Peek, 99).slots;
     assert_eq!(slots.len(), 5);
     for cut in 1..slots.len() {
         let (entry, count) = record::decode(&slots[..cut], 0).unwrap();
         assert_eq!(count, cut);
-        assert_eq!(entry, Entry::Told { ticks: 1, what: mark(&text[..24 + 56 * (cut - 1)]) });
+        assert_eq!(entry, Entry::Annotation { ticks: 1, annotation: mark(&text[..24 + 56 * (cut - 1)]) });
         assert!(record::decode(&slots[cut..], 0).is_none(), "a rest is nothing");
     }
 }

@@ -1,8 +1,8 @@
 //! Any sequence of what a writer and a drain may do, against a model that remembers everything.
 
 use super::sample::{Open, Pass, Sample};
-use crate::reader::Reading;
-use crate::record::annotation::{Telling, Told};
+use crate::reader::ReadMode;
+use crate::record::annotation::{Annotation, AnnotationRef};
 use crate::record::slot::{Head, Layout, Note};
 use crate::record::{End, Entry};
 use crate::ring::layout::Mode;
@@ -64,7 +64,7 @@ enum Fact {
     Note {
         id: u64,
     },
-    Told {
+    Annotation {
         ticks: u64,
         bytes: usize,
     },
@@ -115,7 +115,7 @@ impl Model {
     }
 
     fn next(&self) -> u64 {
-        self.sample.place.next.load(Ordering::Relaxed)
+        self.sample.cursor.next.load(Ordering::Relaxed)
     }
 
     /// Something was claimed: what lies behind `own` slots is a note of what was lost.
@@ -195,7 +195,10 @@ impl Model {
                 assert!(call.end.is_none() || call.end == *end, "{call:?} {end:?}");
             }
             (Entry::Stack { of, .. }, Fact::Note { id }) => assert_eq!(of, id),
-            (Entry::Told { ticks: at, what: Told::Mark { text } }, Fact::Told { ticks, bytes }) => {
+            (
+                Entry::Annotation { ticks: at, annotation: Annotation::Mark { text } },
+                Fact::Annotation { ticks, bytes },
+            ) => {
                 let byte = |ticks: &u64| b'a' + (ticks % 26) as u8;
                 assert!(at == ticks && text.len() == *bytes && text.bytes().all(|letter| letter == byte(ticks)));
             }
@@ -233,11 +236,11 @@ impl Model {
             Step::Tell(bytes) => {
                 let before = self.next();
                 let text = vec![b'a' + (self.now % 26) as u8; bytes];
-                let telling = Telling::mark(&text);
-                // SAFETY: the place is open, and only this thread writes.
-                let is_told = unsafe { self.sample.place.tell(&telling, self.now, || false) };
+                let telling = AnnotationRef::mark(&text);
+                // SAFETY: the cursor is open, and only this thread writes.
+                let is_told = unsafe { self.sample.cursor.annotate(&telling, self.now, || false) };
                 if is_told {
-                    self.facts.insert(before, Fact::Told { ticks: self.now, bytes: bytes.min(256) });
+                    self.facts.insert(before, Fact::Annotation { ticks: self.now, bytes: bytes.min(256) });
                     let behind = before + telling.slots();
                     (behind..self.next()).for_each(|number| _ = self.facts.insert(number, Fact::Lost));
                 } else {
@@ -246,7 +249,7 @@ impl Model {
                 }
             }
             Step::Drain(most) => {
-                let pass = self.sample.pass(Reading::Drain, most);
+                let pass = self.sample.pass(ReadMode::Drain, most);
                 self.take(pass);
                 let drained = self.sample.control.drained.load(Ordering::Relaxed);
                 let is_waited_for = self.claims.first().is_some_and(|claim| claim.start < drained);
@@ -254,7 +257,7 @@ impl Model {
             }
             Step::Look => {
                 let heads: Vec<_> = self.sample.slots.iter().map(|slot| slot.head()).collect();
-                for (number, entry) in self.sample.pass(Reading::Look, usize::MAX).entries {
+                for (number, entry) in self.sample.pass(ReadMode::Peek, usize::MAX).entries {
                     assert!(!self.read.contains_key(&number), "{number} was drained");
                     self.check(number, &entry);
                 }
@@ -267,7 +270,7 @@ impl Model {
     fn finish(mut self) {
         loop {
             let before = self.sample.control.drained.load(Ordering::Relaxed);
-            let pass = self.sample.pass(Reading::Finish, usize::MAX);
+            let pass = self.sample.pass(ReadMode::Finish, usize::MAX);
             self.take(pass);
             if self.sample.control.drained.load(Ordering::Relaxed) == before {
                 break;
@@ -278,7 +281,7 @@ impl Model {
         for (number, fact) in &self.facts {
             let slots = match fact {
                 Fact::Call { slots, .. } => *slots,
-                Fact::Told { bytes, .. } => Telling::mark(&vec![b'x'; *bytes]).slots(),
+                Fact::Annotation { bytes, .. } => AnnotationRef::mark(&vec![b'x'; *bytes]).slots(),
                 _ => 1,
             };
             written += slots;

@@ -1,11 +1,11 @@
 use super::sample::{Open, Sample};
-use crate::reader::Reading;
+use crate::reader::ReadMode;
 use crate::record::slot::Note;
 use crate::record::slot::{Head, Layout, State};
 use crate::record::{End, Entry};
 use crate::ring::layout::Mode;
 
-const ALL: [Reading; 3] = [Reading::Drain, Reading::Finish, Reading::Look];
+const ALL: [ReadMode; 3] = [ReadMode::Drain, ReadMode::Finish, ReadMode::Peek];
 
 fn done(sample: &Sample, now: u64) -> u64 {
     let open = sample.begin(now).unwrap();
@@ -44,7 +44,7 @@ fn reading_goes_on_across_the_end_of_the_ring_and_of_48_bits() {
 fn no_more_is_read_at_once_than_asked_for() {
     let sample = Sample::new(64, Mode::Audit, 0);
     (0..40).for_each(|now| assert_eq!(done(&sample, now), now));
-    let sizes: Vec<_> = (0..4).map(|_| sample.pass(Reading::Drain, 15).entries.len()).collect();
+    let sizes: Vec<_> = (0..4).map(|_| sample.pass(ReadMode::Drain, 15).entries.len()).collect();
     assert_eq!(sizes, [15, 15, 10, 0]);
 }
 
@@ -56,17 +56,17 @@ fn a_call_in_flight_is_waited_for_and_then_passed_and_its_end_comes_later() {
     for now in 2..5 {
         done(&sample, now);
     }
-    assert_eq!(sample.numbers(Reading::Drain), [0], "a quarter of the ring is not ahead of it yet");
-    assert_eq!(sample.numbers(Reading::Drain), []);
-    assert_eq!(sample.numbers(Reading::Look), [1, 2, 3, 4], "who only looks sees it");
+    assert_eq!(sample.numbers(ReadMode::Drain), [0], "a quarter of the ring is not ahead of it yet");
+    assert_eq!(sample.numbers(ReadMode::Drain), []);
+    assert_eq!(sample.numbers(ReadMode::Peek), [1, 2, 3, 4], "who only looks sees it");
     assert_eq!(sample.slot(1).head().state(), State::InFlight, "and leaves it as it is");
     done(&sample, 5);
-    let pass = sample.pass(Reading::Drain, 99);
+    let pass = sample.pass(ReadMode::Drain, 99);
     assert_eq!(pass.entries.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!((end_of(&pass.entries[0].1), sample.slot(1).head()), (None, outer.head.passed()));
     assert!(sample.end(outer, 101, -9));
     let late = Entry::End { of: 1, end: End { duration: 100, code: -9 } };
-    assert_eq!(sample.pass(Reading::Drain, 99).entries, [(6, late)]);
+    assert_eq!(sample.pass(ReadMode::Drain, 99).entries, [(6, late)]);
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn what_a_dead_process_had_in_flight_is_shown_once() {
     let sample = Sample::new(16, Mode::Audit, 0);
     sample.begin(0).unwrap();
     sample.begin_long(2, 1).unwrap();
-    assert_eq!(sample.numbers(Reading::Finish), [0, 1]);
-    assert_eq!(sample.numbers(Reading::Finish), []);
+    assert_eq!(sample.numbers(ReadMode::Finish), [0, 1]);
+    assert_eq!(sample.numbers(ReadMode::Finish), []);
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn a_duration_that_does_not_fit_comes_in_a_record_of_its_own() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let open = sample.begin(5).unwrap();
     assert!(sample.end(open, 5 + (1 << 33), 4));
-    let entries = sample.pass(Reading::Drain, 99).entries;
+    let entries = sample.pass(ReadMode::Drain, 99).entries;
     assert_eq!(end_of(&entries[0].1), Some(End { duration: u32::MAX.into(), code: 4 }));
     assert_eq!(entries[1].1, Entry::End { of: 0, end: End { duration: 1 << 33, code: 4 } });
 }
 
 #[test]
 fn who_only_looks_and_who_finishes_goes_past_a_gap_at_once() {
-    for how in [Reading::Look, Reading::Finish] {
+    for how in [ReadMode::Peek, ReadMode::Finish] {
         let sample = Sample::new(16, Mode::Audit, 0);
         sample.claim(2, 0).unwrap();
         (2..4).for_each(|now| assert_eq!(done(&sample, now), now));
@@ -108,12 +108,12 @@ fn a_gap_where_overtaking_is_looked_for_does_not_stop_the_drain_for_ever() {
     while let Some(open) = sample.begin(8) {
         assert!(sample.end(open, 9, 0));
     }
-    assert_eq!(sample.numbers(Reading::Drain), [0, 1, 2, 3]);
+    assert_eq!(sample.numbers(ReadMode::Drain), [0, 1, 2, 3]);
 }
 
 #[test]
 fn a_gap_is_waited_for_while_its_thread_may_fill_it_and_skipped_once_the_ring_is_anothers() {
-    for how in [Reading::Drain, Reading::Flush] {
+    for how in [ReadMode::Drain, ReadMode::Flush] {
         let sample = Sample::new(16, Mode::Audit, 0);
         done(&sample, 0);
         let [held_up, forsaken] = [sample.claim(1, 0).unwrap(), sample.claim(2, 0).unwrap()];
@@ -138,10 +138,10 @@ fn a_gap_is_waited_for_while_its_thread_may_fill_it_and_skipped_once_the_ring_is
 fn in_a_gap_an_old_record_of_the_same_slot_is_not_shown_again() {
     let sample = Sample::new(16, Mode::Audit, 0);
     (0..16).for_each(|now| assert_eq!(done(&sample, now), now));
-    assert_eq!(sample.numbers(Reading::Drain).len(), 16);
+    assert_eq!(sample.numbers(ReadMode::Drain).len(), 16);
     sample.claim(1, 0).unwrap();
     done(&sample, 17);
-    assert_eq!(sample.numbers(Reading::Look), [17]);
+    assert_eq!(sample.numbers(ReadMode::Peek), [17]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_long_record_whose_beginning_is_overwritten_is_not_shown() {
     let long = sample.begin_long(4, 0).unwrap();
     assert!(sample.end(long, 1, 0));
     (4..18).for_each(|now| assert_eq!(done(&sample, now), now));
-    let pass = sample.pass(Reading::Drain, 99);
+    let pass = sample.pass(ReadMode::Drain, 99);
     assert_eq!((pass.overwritten, pass.gaps, pass.slots, pass.entries[0].0), (4, 0, 14, 4));
 }
 
@@ -183,12 +183,12 @@ fn a_slot_that_is_being_written_is_never_shown() {
         let sample = Sample::new(16, mode, 0);
         (0..16).for_each(|now| assert_eq!(done(&sample, now), now));
         if mode == Mode::Audit {
-            sample.pass(Reading::Drain, 99);
+            sample.pass(ReadMode::Drain, 99);
         }
         let torn = sample.claim(1, 0).unwrap();
         sample.slot(torn).clear();
         sample.slot(torn).set(4, 0xbad);
-        for how in [Reading::Look, Reading::Finish] {
+        for how in [ReadMode::Peek, ReadMode::Finish] {
             assert!(sample.numbers(how).iter().all(|number| number % 16 != torn % 16), "{mode:?} {how:?}");
         }
     }
@@ -215,7 +215,7 @@ fn notes_are_records_like_others() {
     assert!(sample.note(Note::Lost, &[1, 2, 3]));
     let findings = Entry::Stack { of: 2, frames: [3, 4, 0, 0, 0, 0] };
     let lost = Entry::Lost { from: 1, to: 2, calls: 3, notes: 0 };
-    assert_eq!(sample.pass(Reading::Drain, 99).entries, [(0, findings), (1, lost)]);
+    assert_eq!(sample.pass(ReadMode::Drain, 99).entries, [(0, findings), (1, lost)]);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn the_end_is_found_near_by_behind_what_is_missing() {
     assert_eq!(end(100), (100, 100));
     (0..4).for_each(|now| _ = done(&sample, now));
     assert_eq!(end(100), (104, 104));
-    sample.place.claim(3).unwrap();
+    sample.cursor.claim(3).unwrap();
     assert_eq!(end(100), (104, 104), "claimed and not shown");
     done(&sample, 9);
     assert_eq!(end(100), (108, 108), "behind a gap");

@@ -1,19 +1,19 @@
 //! A ring on the heap, for tests, written to as the shim does.
 
-use crate::reader::{Reading, Ring};
+use crate::reader::{ReadMode, Ring};
 use crate::record::slot::{Head, Layout, Note, Slot, end_word};
 use crate::record::{Entry, Extent, decode};
-use crate::ring::cursor::Place;
+use crate::ring::cursor::RingCursor;
 use crate::ring::layout::{Control, Mode};
 use crate::sync::Ordering;
 use std::sync::Arc;
 
 /// A ring and its writer.
 pub struct Sample {
-    // Shared, because the place points at them too.
+    // Shared, because the cursor points at them too.
     pub control: Arc<Control>,
     pub slots: Arc<[Slot]>,
-    pub place: Place,
+    pub cursor: RingCursor,
 }
 
 /// A call under way.
@@ -39,10 +39,10 @@ impl Sample {
         let sample = Self {
             control: Arc::default(),
             slots: (0..slots).map(|_| Slot::default()).collect(),
-            place: Place::default(),
+            cursor: RingCursor::default(),
         };
         sample.control.drained.store(next, Ordering::Relaxed);
-        assert!(sample.place.open(&sample.control, &sample.slots, mode, next));
+        assert!(sample.cursor.open(&sample.control, &sample.slots, mode, next));
         sample
     }
 
@@ -51,16 +51,16 @@ impl Sample {
     }
 
     pub fn slot(&self, number: u64) -> &Slot {
-        // SAFETY: the place was opened with slots that live as long as it.
-        unsafe { self.place.slot(number) }
+        // SAFETY: the cursor was opened with slots that live as long as it.
+        unsafe { self.cursor.slot(number) }
     }
 
     /// So many slots, if there is room; `now` is told if there is none.
     pub fn claim(&self, slots: u64, now: u64) -> Option<u64> {
-        match self.place.claim(slots) {
+        match self.cursor.claim(slots) {
             Ok(number) => Some(number),
-            // SAFETY: the place is open, and only this thread writes.
-            Err(claimed) => unsafe { self.place.make_room(claimed, slots, now, || false) },
+            // SAFETY: the cursor is open, and only this thread writes.
+            Err(claimed) => unsafe { self.cursor.make_room(claimed, slots, now, || false) },
         }
     }
 
@@ -99,7 +99,7 @@ impl Sample {
     /// A call has returned; `false` if nothing could be written of it.
     pub fn end(&self, open: Open, now: u64, code: i32) -> bool {
         let slot = self.slot(open.number);
-        if self.place.end(slot, open.head, now, code) {
+        if self.cursor.end(slot, open.head, now, code) {
             return true;
         }
         let shown = slot.head();
@@ -117,21 +117,21 @@ impl Sample {
     /// Another thread takes the ring over: the one that wrote here is gone.
     pub fn hand_over(&self) {
         let next = self.ring().end(self.control.drained.load(Ordering::Relaxed));
-        let mode = self.place.mode.load(Ordering::Relaxed);
+        let mode = self.cursor.mode.load(Ordering::Relaxed);
         let mode = if mode == Mode::Flight as u32 { Mode::Flight } else { Mode::Audit };
-        self.place.control.store(core::ptr::null_mut(), Ordering::Relaxed);
-        self.place.outermost.store(0, Ordering::Relaxed);
-        assert!(self.place.open(&self.control, &self.slots, mode, next));
-        self.control.since.store(self.place.next.load(Ordering::Relaxed), Ordering::Release);
+        self.cursor.control.store(core::ptr::null_mut(), Ordering::Relaxed);
+        self.cursor.outermost.store(0, Ordering::Relaxed);
+        assert!(self.cursor.open(&self.control, &self.slots, mode, next));
+        self.control.since.store(self.cursor.next.load(Ordering::Relaxed), Ordering::Release);
     }
 
     pub fn note(&self, note: Note, words: &[u64]) -> bool {
-        // SAFETY: the place is open, and only this thread writes.
-        unsafe { self.place.note(note, words) }
+        // SAFETY: the cursor is open, and only this thread writes.
+        unsafe { self.cursor.write_note(note, words) }
     }
 
     /// Reads one run and gives it back.
-    pub fn pass(&self, how: Reading, most: usize) -> Pass {
+    pub fn pass(&self, how: ReadMode, most: usize) -> Pass {
         let from = self.control.drained.load(Ordering::Relaxed);
         let run = self.ring().read(from, how, most);
         let gaps = (run.next - from).checked_sub(run.slots.len() as u64 + run.overwritten);
@@ -146,14 +146,14 @@ impl Sample {
             pass.slots += count as u64;
             rest = &rest[count..];
         }
-        if how != Reading::Look {
+        if how != ReadMode::Peek {
             self.ring().give_back(run.next);
         }
         pass
     }
 
     /// The numbers that a pass shows.
-    pub fn numbers(&self, how: Reading) -> Vec<u64> {
+    pub fn numbers(&self, how: ReadMode) -> Vec<u64> {
         self.pass(how, usize::MAX).entries.iter().map(|(number, _)| *number).collect()
     }
 }

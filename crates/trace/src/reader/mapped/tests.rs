@@ -1,7 +1,7 @@
 use super::*;
-use crate::reader::Reading;
+use crate::reader::ReadMode;
 use crate::record::slot::{Head, Layout};
-use crate::ring::cursor::Place;
+use crate::ring::cursor::RingCursor;
 use crate::ring::file;
 use crate::ring::layout::{Mode, stride};
 
@@ -21,7 +21,7 @@ impl Folder {
     }
 
     /// A file with these bytes, which ought not to be opened.
-    fn refuses(&self, bytes: &[u8]) -> Unreadable {
+    fn refuses(&self, bytes: &[u8]) -> RingFileError {
         let path = self.0.join("aclshim-1-1.ring");
         fs::write(&path, bytes).unwrap();
         RingFile::open(&path).err().expect("it is not one of ours")
@@ -50,16 +50,16 @@ fn what_a_process_writes_is_read_from_its_file() {
     for ring in 0..2 {
         let (control, slots) = made.add_ring(folder.bytes(), ring).unwrap();
         control.owner.store(7, Ordering::Relaxed);
-        let place = Place::default();
-        assert!(place.open(control, slots, Mode::Audit, 0));
-        let number = place.claim(1).unwrap();
-        // SAFETY: the place was opened.
-        unsafe { place.slot(number) }.put(Head::done(number, Layout::Linear, 1), &[u64::from(ring) + 50]);
+        let cursor = RingCursor::default();
+        assert!(cursor.open(control, slots, Mode::Audit, 0));
+        let number = cursor.claim(1).unwrap();
+        // SAFETY: the cursor was opened.
+        unsafe { cursor.slot(number) }.put(Head::done(number, Layout::Linear, 1), &[u64::from(ring) + 50]);
         made.header.rings.fetch_add(1, Ordering::AcqRel);
     }
     assert_eq!(opened.look_for_rings(), 2);
     for ring in 0..2 {
-        let run = opened.ring(ring).unwrap().read(0, Reading::Look, 9);
+        let run = opened.ring(ring).unwrap().read(0, ReadMode::Peek, 9);
         assert_eq!((run.slots.len(), run.slots[0][1]), (1, ring as u64 + 50));
     }
     assert!(opened.ring(2).is_none());
@@ -73,21 +73,21 @@ fn junk_is_told_from_what_is_cut_and_from_what_is_newer() {
     let good = fs::read(&path).unwrap();
     fs::remove_file(path).unwrap();
     for junk in [&b""[..], b"ACLSHIM", b"hello, world and all", &vec![0; 30_000]] {
-        assert!(matches!(folder.refuses(junk), Unreadable::NotOurs), "{} bytes", junk.len());
+        assert!(matches!(folder.refuses(junk), RingFileError::NotOurs), "{} bytes", junk.len());
     }
     for cut in [12, 64, size_of::<Header>() - 1] {
-        assert!(matches!(folder.refuses(&good[..cut]), Unreadable::Short(len) if len == cut as u64));
+        assert!(matches!(folder.refuses(&good[..cut]), RingFileError::Short(len) if len == cut as u64));
     }
     let mut newer = good.clone();
     newer[8] = 2;
     let said = folder.refuses(&newer).to_string();
     assert!(said.contains("version 2") && said.contains("version 1"), "{said}");
     // The version is looked at first: of a newer file nothing else is known.
-    assert!(matches!(folder.refuses(&newer[..20]), Unreadable::Version(2)));
+    assert!(matches!(folder.refuses(&newer[..20]), RingFileError::Version(2)));
     for (field, value) in [(64, 0u32), (64, 63), (64, 1 << 21), (64, 1 << 31), (56, 0)] {
         let mut wrong = good.clone();
         wrong[field..field + 4].copy_from_slice(&value.to_le_bytes());
-        assert!(matches!(folder.refuses(&wrong), Unreadable::NotOurs), "{value} at {field}");
+        assert!(matches!(folder.refuses(&wrong), RingFileError::NotOurs), "{value} at {field}");
     }
 }
 
@@ -103,7 +103,7 @@ fn rings_that_are_told_of_and_not_there_are_not_touched() {
         (0..opened.look_for_rings()).filter(|ring| opened.ring(*ring).is_some()).count()
     };
     assert_eq!(rings(&path), 1);
-    // A place that no file can have.
+    // A cursor that no file can have.
     let mut copy = fs::read(&path).unwrap();
     copy[48..56].copy_from_slice(&(u64::MAX - 5).to_le_bytes());
     let other = folder.0.join("aclshim-2-2.ring");
@@ -156,7 +156,7 @@ fn one_drain_at_a_time_has_a_file() {
     file::create(folder.bytes(), 64, |_| ()).unwrap();
     let path = only_file(&folder);
     let first = RingFile::open_to_drain(&path).unwrap();
-    assert!(matches!(RingFile::open_to_drain(&path), Err(Unreadable::Taken)));
+    assert!(matches!(RingFile::open_to_drain(&path), Err(RingFileError::Locked)));
     assert!(RingFile::open(&path).is_ok(), "looking is free");
     drop(first);
     assert!(RingFile::open_to_drain(&path).is_ok());
@@ -169,12 +169,12 @@ fn links_and_pipes_under_our_names_are_left_alone() {
     let path = only_file(&folder);
     let link = folder.0.join("aclshim-0-0.ring");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(matches!(RingFile::open(&link), Err(Unreadable::Io(_))));
+    assert!(matches!(RingFile::open(&link), Err(RingFileError::Io(_))));
     let pipe = folder.0.join("aclshim-9-9.ring");
     let name = std::ffi::CString::new(pipe.as_os_str().as_bytes()).unwrap();
     // SAFETY: a C string of ours.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    assert!(matches!(RingFile::open(&pipe), Err(Unreadable::NotOurs)));
+    assert!(matches!(RingFile::open(&pipe), Err(RingFileError::NotOurs)));
 }
 
 #[test]
@@ -183,9 +183,9 @@ fn a_ring_is_added_only_to_the_file_that_was_made() {
     let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
     let path = only_file(&folder);
     fs::rename(&path, folder.0.join("other")).unwrap();
-    assert!(matches!(made.add_ring(folder.bytes(), 0), Err(file::Failure::System("open", libc::ENOENT))));
+    assert!(matches!(made.add_ring(folder.bytes(), 0), Err(file::RingSetupError::System("open", libc::ENOENT))));
     fs::write(&path, b"somebody else's").unwrap();
-    assert!(matches!(made.add_ring(folder.bytes(), 0), Err(file::Failure::Gone)));
+    assert!(matches!(made.add_ring(folder.bytes(), 0), Err(file::RingSetupError::Gone)));
     assert_eq!(fs::read(&path).unwrap(), b"somebody else's");
 }
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::reader::{Reading, files};
+use crate::reader::{ReadMode, files};
 use crate::record::slot::{Head, Layout};
-use crate::ring::cursor::Place;
+use crate::ring::cursor::RingCursor;
 use crate::ring::file;
 use crate::ring::layout::{Mode, stride};
 use std::fs;
@@ -77,7 +77,7 @@ fn records_that_are_copied_beside_their_writer_are_whole_and_none_is_missing() {
                 let mut from = copy.drained;
                 let mut last = None;
                 while from < copy.end {
-                    let run = copy.ring().read_to(copy.end, from, Reading::Look, usize::MAX);
+                    let run = copy.ring().read_to(copy.end, from, ReadMode::Peek, usize::MAX);
                     for (slot, number) in run.slots.iter().zip(run.first..) {
                         assert_eq!(slot[1..], words(number), "number {number}");
                         assert!(last.is_none_or(|last| last < number));
@@ -142,12 +142,12 @@ fn what_a_process_writes_is_copied_from_its_file_as_it_is_mapped() {
     for ring in 0..2 {
         let (control, slots) = made.add_ring(folder.bytes(), ring).unwrap();
         control.owner.store(7, Ordering::Relaxed);
-        let place = Place::default();
-        assert!(place.open(control, slots, Mode::Audit, 0));
+        let cursor = RingCursor::default();
+        assert!(cursor.open(control, slots, Mode::Audit, 0));
         for _ in 0..=ring {
-            let number = place.claim(1).unwrap();
-            // SAFETY: the place was opened.
-            unsafe { place.slot(number) }.put(Head::done(number, Layout::Linear, 1), &[u64::from(ring) + 50]);
+            let number = cursor.claim(1).unwrap();
+            // SAFETY: the cursor was opened.
+            unsafe { cursor.slot(number) }.put(Head::done(number, Layout::Linear, 1), &[u64::from(ring) + 50]);
         }
         control.not_recorded.store(3, Ordering::Relaxed);
         made.header.rings.fetch_add(1, Ordering::AcqRel);
@@ -158,7 +158,7 @@ fn what_a_process_writes_is_copied_from_its_file_as_it_is_mapped() {
         let copy = reader.ring(ring).unwrap().unwrap();
         assert_eq!((copy.drained, copy.end), (0, ring as u64 + 1));
         assert_eq!(copy.ring().control.not_recorded.load(Ordering::Relaxed), 3);
-        let run = copy.ring().read_to(copy.end, 0, Reading::Look, usize::MAX);
+        let run = copy.ring().read_to(copy.end, 0, ReadMode::Peek, usize::MAX);
         assert_eq!((run.slots.len(), run.slots[0][1]), (ring + 1, ring as u64 + 50));
     }
     assert!(reader.ring(2).unwrap().is_none(), "it is not made");
@@ -186,7 +186,7 @@ fn a_hole_is_neither_filled_nor_walked_through() {
     let written = copy.written_count();
     assert!(written < 4096 || before * 512 > 4 << 20, "{written} slots in {before} blocks");
     assert_eq!((copy.written().count(), room()), (written, before));
-    let run = copy.ring().read_to(copy.end, 0, Reading::Look, usize::MAX);
+    let run = copy.ring().read_to(copy.end, 0, ReadMode::Peek, usize::MAX);
     assert_eq!((run.slots.len(), run.next), (1, 1));
 }
 

@@ -156,7 +156,8 @@ fn the_length_is_only_taken_from_the_slot_that_holds_it() {
 fn a_finding_is_read_back_as_it_was_written() {
     for index in [None, Some(0), Some(u64::MAX)] {
         let values = [u64::MAX, 7];
-        let finding = Finding { rule: 127, argument: 8, severity: 3, index, values, code: 107_000, fail_index: index };
+        let finding =
+            RecordedFinding { rule: 127, argument: 8, severity: 3, index, values, code: 107_000, fail_index: index };
         let mut words = [0; 8];
         words[0] = Head::done(9, Layout::Note, Note::Finding as u8).0;
         words[1..].copy_from_slice(&finding.words(6));

@@ -6,7 +6,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
     let mut ends = vec![file.len()];
     for (kind, payload) in [(kind::CALIBRATION, &[][..]), (kind::SLOTS, &[1; 128]), (99, &[2; 11]), (kind::TOTALS, &[])]
     {
-        let head = Head { kind, ring: 1, first: 9, ..Head::default() };
+        let head = BlockHead { kind, ring: 1, first: 9, ..BlockHead::default() };
         file.extend(head.to_bytes(payload));
         file.extend(payload);
         ends.push(file.len());
@@ -15,7 +15,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
 }
 
 /// What is read up to the first damage, where it is, and what it is.
-fn read(bytes: &[u8]) -> (Vec<Block>, u64, Option<Stop>) {
+fn read(bytes: &[u8]) -> (Vec<Block>, u64, Option<SegmentError>) {
     let mut reader = match SegmentReader::open(bytes) {
         Ok(reader) => reader,
         Err(stop) => return (Vec::new(), 0, Some(stop)),
@@ -55,14 +55,14 @@ fn wherever_a_file_is_cut_the_whole_blocks_before_are_read() {
         assert_eq!(whole.get(..blocks.len()), Some(&blocks[..]), "cut at {cut}");
         match stop {
             None => assert!(ends.contains(&cut), "cut at {cut} is not said"),
-            Some(Stop { offset, wrong: Wrong::Short { wanted, found } }) => {
+            Some(SegmentError { offset, kind: SegmentErrorKind::Short { wanted, found } }) => {
                 assert_eq!((offset, offset + found), (good, cut as u64), "cut at {cut}");
                 assert!(
                     found < wanted && (cut < ends[0] || ends.contains(&((offset + wanted) as usize)) || wanted == 64)
                 );
             }
             Some(stop) => {
-                assert!(cut < MAGIC.len() && matches!(stop.wrong, Wrong::NotOurs), "cut at {cut}: {stop}")
+                assert!(cut < MAGIC.len() && matches!(stop.kind, SegmentErrorKind::NotOurs), "cut at {cut}: {stop}")
             }
         }
     }
@@ -91,8 +91,8 @@ fn a_newer_version_and_a_foreign_file_are_named() {
     file[8] = 9;
     let said = read(&file).2.unwrap().to_string();
     assert!(said.contains("version 9") && said.contains("version 1"), "{said}");
-    assert!(matches!(read(b"hello").2.unwrap().wrong, Wrong::NotOurs));
-    assert!(matches!(read(b"").2.unwrap().wrong, Wrong::NotOurs));
+    assert!(matches!(read(b"hello").2.unwrap().kind, SegmentErrorKind::NotOurs));
+    assert!(matches!(read(b"").2.unwrap().kind, SegmentErrorKind::NotOurs));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_damaged_length_costs_no_memory() {
     for (at, number) in [(56, u32::MAX), (12, u32::MAX / SLOT as u32)] {
         file[ends[0] + at..ends[0] + at + 4].copy_from_slice(&number.to_le_bytes());
     }
-    assert!(matches!(read(&file).2.unwrap().wrong, Wrong::Block));
+    assert!(matches!(read(&file).2.unwrap().kind, SegmentErrorKind::Block));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn zeros_at_the_end_as_a_crash_of_the_system_leaves_them_are_no_block() {
     let good = file.len() as u64;
     file.resize(file.len() + 4096, 0);
     let stop = read(&file).2.unwrap();
-    assert!(stop.offset == good && matches!(stop.wrong, Wrong::NoBlock), "{stop}");
+    assert!(stop.offset == good && matches!(stop.kind, SegmentErrorKind::NoBlock), "{stop}");
 }
 
 /// All good blocks, and the bytes that were passed over.
@@ -179,10 +179,10 @@ fn a_file_that_is_cut_is_told_from_one_that_is_damaged_in_between() {
 fn heads_that_lie_cost_no_more_time_than_the_file_is_long() {
     // Each says that it is as long as a block may be; and every other one is a good block, after which reading begins anew.
     let start = Preamble::default().to_bytes(b"who");
-    let mut lie = Head::default().to_bytes(&[]);
+    let mut lie = BlockHead::default().to_bytes(&[]);
     lie[12..16].copy_from_slice(&((LONGEST_PAYLOAD / SLOT) as u32).to_le_bytes());
     lie[56..60].copy_from_slice(&(LONGEST_PAYLOAD as u32).to_le_bytes());
-    let good = Head { kind: kind::CALIBRATION, ..Head::default() }.to_bytes(&[]);
+    let good = BlockHead { kind: kind::CALIBRATION, ..BlockHead::default() }.to_bytes(&[]);
     const PAIRS: usize = 50_000;
     for pair in [[lie, lie], [lie, good]] {
         let file = [&start[..], &pair.as_flattened().repeat(PAIRS)].concat();
