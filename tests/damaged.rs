@@ -5,7 +5,8 @@
 mod keeping;
 mod support;
 
-use aclshim_collect::survey::Survey;
+use aclshim_collect::seen::Nobody;
+use aclshim_collect::trace_set::TraceSet;
 use aclshim_trace::record::slot::{Head, Layout, Slot};
 use aclshim_trace::ring::layout::{CONTROL, UNIT};
 use aclshim_trace::segment::reader::SegmentReader;
@@ -30,12 +31,12 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
 }
 
 /// How many slots there are in the trace at `path`, and whether anything is said against it.
-fn survey(path: &Path) -> (u64, bool) {
-    let mut survey = Survey::default();
-    let read = survey.read(path, &[]);
-    survey.settle();
-    let slots = survey.processes().map(|process| process.slots[0]).sum();
-    (slots, read.is_err() || !survey.troubles.is_empty())
+fn slots_read(path: &Path) -> (u64, bool) {
+    let mut set = TraceSet::default();
+    let read = set.read(&[path], &mut Nobody);
+    set.finish(&mut Nobody);
+    let slots = set.processes().map(|process| process.slots[0]).sum();
+    (slots, read.is_err() || !set.troubles.is_empty())
 }
 
 /// So many files are verified by one process.
@@ -80,10 +81,10 @@ fn wherever_a_trace_is_cut_off_the_rest_is_read_and_verify_fails_and_says_where(
     // From the end on, so that each file is only ever made shorter.
     let cuts: Vec<usize> = (0..whole.len()).rev().collect();
     let path = place(&folder, "read", &whole);
-    let (mut before, _) = survey(&path);
+    let (mut before, _) = slots_read(&path);
     for &cut in &cuts {
         cut_at(&path, cut);
-        let (slots, is_said) = survey(&path);
+        let (slots, is_said) = slots_read(&path);
         assert!(slots <= before, "cut at {cut}: the shorter the file, the less is read");
         assert_eq!(is_said, !ends.contains(&cut), "cut at {cut}");
         before = slots;
@@ -114,7 +115,7 @@ fn whatever_bit_is_changed_the_rest_is_read_and_verify_fails_and_says_where() {
     let folder = scratch("flipped");
     let path = folder.join("flipped.acltrace");
     fs::write(&path, &whole).unwrap();
-    let (all, is_said) = survey(&path);
+    let (all, is_said) = slots_read(&path);
     assert!(all > 20 && !is_said);
     // Every byte of every head, and of the rest each in its turn.
     let is_head = |at: usize| at < 64 || ends.iter().any(|end| (*end..end + 64).contains(&at));
@@ -123,7 +124,7 @@ fn whatever_bit_is_changed_the_rest_is_read_and_verify_fails_and_says_where() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         fs::write(&path, &bytes).unwrap();
-        let (slots, is_said) = survey(&path);
+        let (slots, is_said) = slots_read(&path);
         assert!(is_said, "byte {at}");
         if at >= ends[0] {
             let end = ends.iter().position(|end| *end > at).unwrap();

@@ -9,7 +9,7 @@ mod support;
 
 use aclshim_collect::modules::Modules;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingFile};
 use aclshim_trace::record::decode;
@@ -264,22 +264,22 @@ impl Watch for All {
 }
 
 /// What `stat`, `findings` and the others do with a file.
-fn survey(path: &Path) {
+fn read_set(path: &Path) {
     let mut all = All::default();
-    let mut survey = Survey::default();
-    survey.names_first = true;
-    let _ = survey.watch(path, &[], &mut all);
-    survey.finish(&mut all);
-    for process in survey.processes() {
+    let with = |order| TraceSet::new(ReadOptions { order, ..ReadOptions::default() });
+    let mut set = with(CallOrder::ByThreadNamesFirst);
+    let _ = set.read(&[path], &mut all);
+    set.finish(&mut all);
+    for process in set.processes() {
         let total = process.account.total();
         let _ = (total.durations.percentile(50), process.overwritten(), process.functions().count());
         let text: usize = process.findings.iter().map(|found| found.told.message.len()).sum();
         all.0 ^= text as u64 ^ process.judge.totals().len() as u64;
     }
-    for number in 0..survey.processes().count() {
-        let _ = survey.process(number).map(|process| process.modules().site(all.0));
+    for number in 0..set.processes().count() {
+        let _ = set.process(number).map(|process| process.modules().site(all.0));
     }
-    let _ = Survey::default().in_order(&[path.to_owned()], &[], &mut all);
+    let _ = with(CallOrder::ByTime).read(&[path], &mut all);
 }
 
 fn read_trace(bytes: &[u8], path: &Path) {
@@ -297,12 +297,12 @@ fn read_trace(bytes: &[u8], path: &Path) {
         assert_eq!(reader.good(), bytes.len() as u64, "all of it is looked at");
     }
     fs::write(path, bytes).unwrap();
-    survey(path);
+    read_set(path);
 }
 
 fn read_ring(bytes: &[u8], path: &Path) {
     fs::write(path, bytes).unwrap();
-    survey(path);
+    read_set(path);
     for how in [ReadMode::Peek, ReadMode::Flush, ReadMode::Finish] {
         let Ok(mut file) = RingFile::open_to_drain(path) else { continue };
         for number in 0..file.look_for_rings() {

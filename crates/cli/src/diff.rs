@@ -1,10 +1,10 @@
 //! `aclshim diff`: what is different between two runs, by what the calls are and not where their memory is.
 
 use crate::spoken;
-use crate::traces::say_troubles;
+use crate::traces::{ring_folders, say_troubles};
 use aclshim_collect::account::Histogram;
 use aclshim_collect::seen::{Seen, Watch};
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::{ReadOptions, TraceSet};
 use aclshim_facts::Function;
 use aclshim_facts::rule::Severity;
 use aclshim_facts::rules::RULES;
@@ -144,26 +144,26 @@ struct Finding {
 }
 
 fn run(path: &Path) -> Result<Run> {
-    let (mut survey, mut calls) = (Survey::default(), Calls::default());
-    let folders = crate::verify::kept::ring_folders();
-    survey.progress = crate::progress::of_traces(&[path.to_owned()]);
-    survey.watch(path, &folders, &mut calls).map_err(|why| anyhow!("{}: {why}", path.display()))?;
-    survey.finish(&mut calls);
-    say_troubles(&survey);
-    if survey.processes().count() == 0 {
+    let progress = crate::progress::of_traces(&[path.to_owned()]);
+    let options = ReadOptions { ring_folders: ring_folders(), progress, ..ReadOptions::default() };
+    let (mut set, mut calls) = (TraceSet::new(options), Calls::default());
+    set.read(&[path], &mut calls)?;
+    set.finish(&mut calls);
+    say_troubles(&set);
+    if set.processes().count() == 0 {
         return Err(anyhow!("{}: no process has recorded a call here", path.display()));
     }
     let mut run = Run::default();
     let mut sites: BTreeMap<Address, String> = BTreeMap::new();
-    let mut site = |survey: &mut Survey, (process, address): Address| {
+    let mut site = |set: &mut TraceSet, (process, address): Address| {
         let named =
-            || survey.process(process).and_then(|process| process.modules().site(address)).map(|site| site.to_string());
+            || set.process(process).and_then(|process| process.modules().site(address)).map(|site| site.to_string());
         // Without its module an address means nothing in another run.
         sites.entry((process, address)).or_insert_with(|| named().unwrap_or_else(|| "unknown".into())).clone()
     };
     for ((function, address, class, direction), sum) in calls.groups {
         let up_to = class.map(|class| 1u128 << class);
-        let group = Group { function: function.row().name, site: site(&mut survey, address), up_to, direction };
+        let group = Group { function: function.row().name, site: site(&mut set, address), up_to, direction };
         let all = run.groups.entry(group).or_default();
         all.calls += sum.calls;
         all.bytes = all.bytes.saturating_add(sum.bytes);
@@ -171,19 +171,19 @@ fn run(path: &Path) -> Result<Run> {
     }
     for ((rule, function, address), count) in calls.findings {
         let Some(rule) = RULES.get(usize::from(rule)) else { continue };
-        let totals = survey.process(address.0).and_then(|process| process.judge.totals().get(rule.id));
+        let totals = set.process(address.0).and_then(|process| process.judge.totals().get(rule.id));
         let severity = totals.and_then(|total| total.worst).unwrap_or(rule.severity);
         let finding = Finding {
             rule: rule.id,
             severity: severity.name(),
             function: function.row().name,
-            site: site(&mut survey, address),
+            site: site(&mut set, address),
         };
         *run.findings.entry(finding).or_default() += count;
     }
     run.durations = calls.durations.into_iter().map(|(function, of)| (function.row().name.into(), of)).collect();
     run.counts = calls.counts.into_iter().map(|(function, count)| (function.row().name.into(), count)).collect();
-    for process in survey.processes() {
+    for process in set.processes() {
         run.losses[0] += process.not_recorded;
         run.losses[1] += process.overwritten();
     }

@@ -14,7 +14,7 @@ mod timeline;
 
 use crate::output::Output;
 use crate::traces::{Nothing, Traces};
-use aclshim_collect::survey::Process;
+use aclshim_collect::trace_set::{CallOrder, Process};
 use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use chrome::Chrome;
@@ -106,12 +106,13 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let existing = if arguments.append { Existing::Append } else { Existing::Refuse };
     let mut rows = Rows::new(format.sink(out, existing)?);
     let traces = &arguments.traces;
-    let survey = match format {
-        // A table has no order, and this way is the faster.
-        Format::Parquet => traces.watch_named(Nothing::IsAnError, &mut rows)?,
-        _ => traces.in_order(Nothing::IsAnError, &mut rows)?,
+    let order = match format {
+        // A table has no order, and this one is faster.
+        Format::Parquet => CallOrder::ByThreadNamesFirst,
+        _ => CallOrder::ByTime,
     };
-    let sum = |of: fn(&Process) -> u64| survey.processes().map(of).sum::<u64>();
+    let set = traces.read(order, Nothing::IsAnError, &mut rows)?;
+    let sum = |of: fn(&Process) -> u64| set.processes().map(of).sum::<u64>();
     for (count, what) in [
         (sum(|process| process.not_recorded), "calls were not recorded, and are not in the export"),
         (sum(|process| process.notes_lost), "marks, scopes or names were not recorded, and are not in the export"),

@@ -5,7 +5,8 @@ use crate::spoken::spoken;
 use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::mute;
-use aclshim_collect::survey::{Found, Process};
+use aclshim_collect::seen::Nobody;
+use aclshim_collect::trace_set::{CallOrder, Found, Process};
 use aclshim_facts::rule::Rule;
 use aclshim_facts::rules::RULES;
 use anyhow::Result;
@@ -128,11 +129,11 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     };
     let nothing = if matches!(print, Print::Text) { Nothing::IsAnError } else { Nothing::IsFine };
     let mut counts = Counts::default();
-    let survey = match print {
-        Print::Sarif => arguments.traces.watch(nothing, &mut counts)?,
-        _ => arguments.traces.read(nothing)?,
+    let set = match print {
+        Print::Sarif => arguments.traces.read(CallOrder::ByThread, nothing, &mut counts)?,
+        _ => arguments.traces.read(CallOrder::ByThread, nothing, &mut Nobody)?,
     };
-    let all = || survey.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
+    let all = || set.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
     let mut symbols = Symbols::default();
     match print {
         Print::Json => {
@@ -141,7 +142,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
             }
         }
         Print::Sarif => {
-            let report = sarif::report(&survey, &counts, &BTreeSet::new(), &|_| true);
+            let report = sarif::report(&set, &counts, &BTreeSet::new(), &|_| true);
             println!("{}", serde_json::to_string_pretty(&report)?);
         }
         Print::Baseline => {
@@ -173,7 +174,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
                 }
                 println!();
             }
-            summary(&survey.processes().collect::<Vec<_>>());
+            summary(&set.processes().collect::<Vec<_>>());
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -10,7 +10,7 @@ use crate::time::moment;
 use crate::traces::{Nothing, Traces, ring_folders, say_ignored};
 use aclshim_collect::judge::rule_ids;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
 use aclshim_facts::code;
 use aclshim_facts::message::value;
 use anyhow::Result;
@@ -154,17 +154,18 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         }
     };
     let mut lines = Lines { filter: &filter, is_json: json, sites: Sites::default(), lost: 0, take };
-    let survey = traces.in_order(if json { Nothing::IsFine } else { Nothing::IsAnError }, &mut lines)?;
+    let nothing = if json { Nothing::IsFine } else { Nothing::IsAnError };
+    let set = traces.read(CallOrder::ByTime, nothing, &mut lines)?;
     let said = lines.lost;
     if let Some(failure) = failure {
         return Err(failure.into());
     }
     out.flush()?;
-    let missing: u64 = survey.processes().map(|process| process.not_recorded).sum();
+    let missing: u64 = set.processes().map(|process| process.not_recorded).sum();
     if missing > 0 {
         eprintln!("aclshim: {missing} calls were made and not recorded; `aclshim stat` tells more");
     }
-    let unsaid: u64 = survey.processes().map(|process| process.notes_lost).sum::<u64>().max(said);
+    let unsaid: u64 = set.processes().map(|process| process.notes_lost).sum::<u64>().max(said);
     if unsaid > 0 {
         eprintln!("aclshim: {unsaid} marks, scopes or names were told and not recorded: there was no room for them");
     }
@@ -173,9 +174,12 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 
 /// Prints what comes, until somebody ends us.
 fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Write) -> Result<ExitCode> {
-    let mut survey = Survey::default();
-    survey.follows = true;
-    survey.names_first = true;
+    let mut set = TraceSet::new(ReadOptions {
+        ring_folders: ring_folders(),
+        order: CallOrder::ByThreadNamesFirst,
+        follow: true,
+        progress: None,
+    });
     let mut sites = Sites::default();
     let mut ignored = BTreeSet::new();
     loop {
@@ -184,12 +188,12 @@ fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Wri
         let mut keep = Lines { filter, is_json, sites, lost: 0, take };
         for path in &traces.paths {
             // A folder or a file that is not there yet may still come.
-            let _ = survey.watch(path, &ring_folders(), &mut keep);
+            let _ = set.read(&[path], &mut keep);
         }
-        survey.pause(&mut keep);
+        set.finish(&mut keep);
         sites = keep.sites;
-        say_ignored(&survey.ignored.difference(&ignored).cloned().collect());
-        ignored.clone_from(&survey.ignored);
+        say_ignored(&set.ignored.difference(&ignored).cloned().collect());
+        ignored.clone_from(&set.ignored);
         lines.sort_by_key(|(time, _)| *time);
         for (_, line) in lines {
             writeln!(out, "{line}")?;

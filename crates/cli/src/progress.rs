@@ -30,7 +30,7 @@ pub fn reading(path: &Path, file: File) -> ProgressBarIter<File> {
     of_file(path).wrap_read(file)
 }
 
-/// For a survey: one bar for all traces that are named, or lie in folders that are.
+/// A callback that moves one bar for all traces that are named or lie in named folders; `None` where no bar is drawn.
 pub fn of_traces(paths: &[PathBuf]) -> Option<Box<dyn FnMut(u64) + Send>> {
     let in_folder = |path: &PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = paths.iter().flat_map(|path| in_folder(path).chain([path.clone()]));

@@ -17,6 +17,7 @@ use crate::output::Output;
 use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
 use crate::verify::kept as files;
+use aclshim_collect::trace_set::CallOrder;
 use anyhow::Result;
 use gather::Gather;
 use std::io::Write;
@@ -42,14 +43,14 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         files::keep(&arguments.output)?;
     }
     let mut gather = Gather::default();
-    let survey = arguments.traces.watch(Nothing::IsAnError, &mut gather)?;
+    let set = arguments.traces.read(CallOrder::ByThread, Nothing::IsAnError, &mut gather)?;
     let sources = arguments.traces.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     let mut symbols = Symbols::default();
-    let mut name = |process: usize, address: u64| match survey.process(process) {
+    let mut name = |process: usize, address: u64| match set.process(process) {
         Some(process) => symbols.site(&process.origin, process.modules(), address),
         None => format!("{address:#x}"),
     };
-    let model = summing::model(gather, &survey, sources, &mut name);
+    let model = summing::model(gather, &set, sources, &mut name);
     let page = page::page(&model)?;
     let output = &arguments.output;
     let mut file = Output::create(output)?;

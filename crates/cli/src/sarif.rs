@@ -4,7 +4,7 @@
 
 use crate::symbols::{Place, Symbols};
 use aclshim_collect::seen::{Plain, Seen, Watch};
-use aclshim_collect::survey::{Found, Process, Survey};
+use aclshim_collect::trace_set::{Found, Process, TraceSet};
 use aclshim_facts::rule::{Rule, Severity};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,13 +56,13 @@ struct Row<'a> {
 }
 
 /// The report. Of processes that `takes` takes; findings of rules in `expected` are marked as suppressed.
-pub fn report(survey: &Survey, counts: &Counts, expected: &BTreeSet<&str>, takes: &dyn Fn(&Process) -> bool) -> Value {
+pub fn report(set: &TraceSet, counts: &Counts, expected: &BTreeSet<&str>, takes: &dyn Fn(&Process) -> bool) -> Value {
     let folder = std::env::current_dir().unwrap_or_default();
     let mut symbols = Symbols::default();
     // By rule, file or module, and line or offset.
     let mut rows: BTreeMap<(String, String, u64), Row> = BTreeMap::new();
     let mut counted = BTreeSet::new();
-    for (number, process) in survey.processes().enumerate().filter(|(_, process)| takes(process)) {
+    for (number, process) in set.processes().enumerate().filter(|(_, process)| takes(process)) {
         for found in &process.findings {
             let place = symbols.place(&process.origin, process.modules(), found.site);
             let key = match &place {

@@ -2,7 +2,7 @@
 
 use aclshim_collect::account::Histogram;
 use aclshim_collect::seen::Seen;
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::TraceSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -70,8 +70,8 @@ impl Scopes {
     }
 
     /// By name, once everything is read; also scopes without a call.
-    pub fn by_name(mut self, survey: &Survey) -> BTreeMap<String, ScopeStat> {
-        for scope in survey.processes().flat_map(|process| process.labels.scopes().map(|(_, scope)| scope)) {
+    pub fn by_name(mut self, set: &TraceSet) -> BTreeMap<String, ScopeStat> {
+        for scope in set.processes().flat_map(|process| process.labels.scopes().map(|(_, scope)| scope)) {
             let sum = self.at(Key::Name(scope.name.to_string()));
             sum.scopes += 1;
             sum.failures = sum.failures.saturating_add(scope.end.map_or(0, |(_, failures)| failures));
@@ -81,7 +81,7 @@ impl Scopes {
             let name = match key {
                 Key::Name(name) => name,
                 Key::Number(process, id) => {
-                    let labels = survey.process(process).map(|process| &process.labels);
+                    let labels = set.process(process).map(|process| &process.labels);
                     labels.and_then(|labels| labels.scope_name(id)).unwrap_or_default().into_owned()
                 }
             };

@@ -7,7 +7,7 @@ use crate::tally::{Sum, Tally, class_end};
 use crate::traces::{Nothing, Traces};
 use aclshim_collect::account::Histogram;
 use aclshim_collect::ownership::Ignored;
-use aclshim_collect::survey::{Process, Survey};
+use aclshim_collect::trace_set::{Process, TraceSet};
 use aclshim_facts::Function;
 use aclshim_facts::direction::Direction;
 use anyhow::Result;
@@ -144,8 +144,8 @@ struct SiteStat {
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let nothing = if arguments.json { Nothing::IsFine } else { Nothing::IsAnError };
     let mut tally = Tally::default();
-    let survey = arguments.traces.add_up(nothing, &mut tally)?;
-    let stat = Stat::new(&survey, &mut tally, arguments.top);
+    let set = arguments.traces.read_parallel(nothing, &mut tally)?;
+    let stat = Stat::new(&set, &mut tally, arguments.top);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&stat)?);
     } else {
@@ -155,9 +155,9 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 impl Stat {
-    fn new(survey: &Survey, tally: &mut Tally, top: usize) -> Self {
+    fn new(set: &TraceSet, tally: &mut Tally, top: usize) -> Self {
         let mut stat = Self::default();
-        survey.processes().for_each(|process| stat.add(process));
+        set.processes().for_each(|process| stat.add(process));
         for function in stat.functions.values_mut() {
             let percentile = |percent| function.durations.percentile(percent);
             [function.p50_ns, function.p90_ns, function.p99_ns] = [50, 90, 99].map(percentile);
@@ -166,14 +166,14 @@ impl Stat {
         }
         (stat.first_ns, stat.last_ns) = tally.span().unzip();
         let ignored = |ring: &Ignored| IgnoredStat { path: ring.path.to_string_lossy().into_owned(), uid: ring.uid };
-        stat.ignored_rings = survey.ignored.iter().map(ignored).collect();
+        stat.ignored_rings = set.ignored.iter().map(ignored).collect();
         stat.pageable = stat.findings.get("ASYNC-PAGEABLE").copied();
         stat.directions(tally);
-        stat.scopes = std::mem::take(&mut tally.scopes).by_name(survey);
-        let pids: Vec<u32> = survey.processes().map(|process| process.origin.pid).collect();
+        stat.scopes = std::mem::take(&mut tally.scopes).by_name(set);
+        let pids: Vec<u32> = set.processes().map(|process| process.origin.pid).collect();
         let pid = |process: usize| pids.get(process).copied().unwrap_or(0);
         let mut symbols = Symbols::default();
-        let mut site = |process: usize, address: u64| match survey.process(process) {
+        let mut site = |process: usize, address: u64| match set.process(process) {
             Some(process) => symbols.site(&process.origin, process.modules(), address),
             None => format!("{address:#x}"),
         };

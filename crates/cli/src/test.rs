@@ -11,7 +11,7 @@ mod verdict;
 use crate::config::InForce;
 use crate::run::{self, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
 use crate::sarif;
-use aclshim_collect::survey::Process;
+use aclshim_collect::trace_set::Process;
 use aclshim_facts::injection;
 use aclshim_facts::rule::Severity;
 use aclshim_facts::settings::{BATCH_ITEMS, CALLS, GOLDEN, INJECT, PRESET, RECORD, RESULTS};
@@ -133,18 +133,17 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let mut gather = Gather::new(arguments.golden.is_some());
-    let (mut summary, survey) = Summary::read(&ran.place, ran.since_ns, ran.told, &mut gather);
+    let (mut summary, set) = Summary::read(&ran.place, ran.since_ns, ran.told, &mut gather);
     let is_of_the_run = |process: &Process| process.origin.born_ns >= ran.since_ns;
     let results = Results::read(&written);
     let expected = results.expected();
-    let findings =
-        counted(survey.processes().filter(|process| is_of_the_run(process)), arguments.severity.0, &expected);
+    let findings = counted(set.processes().filter(|process| is_of_the_run(process)), arguments.severity.0, &expected);
     let is_watched = summary.has_calls() || !results.processes.is_empty();
     let is_sound = ran.end == End::Exited(0) && results.failed().next().is_none() && is_watched;
     let golden = match &arguments.golden {
         None => None,
         Some(path) => {
-            let text = gather.text(&survey, ran.pid, &is_of_the_run);
+            let text = gather.text(&set, ran.pid, &is_of_the_run);
             let differs = |why: &str| Ok(golden::Outcome::Differs(why.into()));
             let outcome = match arguments.update {
                 _ if !summary.is_whole() => differs("calls were not recorded: it cannot be compared"),
@@ -156,7 +155,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let open = gather.open_scopes(&survey, &is_of_the_run);
+    let open = gather.open_scopes(&set, &is_of_the_run);
     let verdict =
         Verdict { program: name, ran: &ran, is_watched, results: &results, open, findings: &findings, golden };
     if let Some(path) = &arguments.junit {
@@ -164,9 +163,9 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let Some(path) = &arguments.sarif {
         // A rule whose findings are all expected; where there are more, nobody knows which those are.
-        let is_all = |rule: &&str| !findings_beyond(&survey, rule, expected.get(rule), &is_of_the_run);
+        let is_all = |rule: &&str| !findings_beyond(&set, rule, expected.get(rule), &is_of_the_run);
         let all_expected: BTreeSet<&str> = expected.keys().copied().filter(is_all).collect();
-        let report = sarif::report(&survey, &gather.counts, &all_expected, &is_of_the_run);
+        let report = sarif::report(&set, &gather.counts, &all_expected, &is_of_the_run);
         write(path, &serde_json::to_string_pretty(&report)?)?;
     }
     let has_passed = verdict.reasons().is_empty();
@@ -194,12 +193,12 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Whether a rule is broken more often than was expected.
 fn findings_beyond(
-    survey: &aclshim_collect::survey::Survey,
+    set: &aclshim_collect::trace_set::TraceSet,
     rule: &str,
     expected: Option<&u64>,
     takes: &dyn Fn(&Process) -> bool,
 ) -> bool {
-    let totals = survey.processes().filter(|process| takes(process)).filter_map(|of| of.judge.totals().get(rule));
+    let totals = set.processes().filter(|process| takes(process)).filter_map(|of| of.judge.totals().get(rule));
     totals.map(|total| total.found.saturating_sub(total.known)).sum::<u64>() > expected.copied().unwrap_or(0)
 }
 

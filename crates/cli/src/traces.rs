@@ -3,12 +3,12 @@
 use crate::progress;
 use crate::spoken;
 use aclshim_collect::ownership::Ignored;
-use aclshim_collect::seen::{Abreast, Nobody, Watch};
-use aclshim_collect::survey::Survey;
+use aclshim_collect::seen::{Abreast, Watch};
+use aclshim_collect::trace_set::{CallOrder, FileError, ReadOptions, TraceSet};
 use aclshim_facts::settings::RING_DIR;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What is read.
 #[derive(clap::Args)]
@@ -46,23 +46,21 @@ pub fn say_ignored(ignored: &BTreeSet<Ignored>) {
     }
 }
 
-/// Says what could not be read, and what can be done about the first of it.
-pub fn say_troubles(survey: &Survey) {
-    say_ignored(&survey.ignored);
-    for (file, why) in &survey.troubles {
-        errln!("aclshim: {}: {}", spoken::path(file), spoken::spoken(why));
+/// Reports the files that could not be read, and what can be done about the first of them.
+pub fn say_troubles(set: &TraceSet) {
+    say_ignored(&set.ignored);
+    for FileError { path, cause } in &set.troubles {
+        errln!("aclshim: {}: {}", spoken::path(path), spoken::spoken(&cause.to_string()));
     }
-    if let Some(remedy) = survey.troubles.iter().find_map(|(file, why)| remedy(file, why)) {
+    if let Some(remedy) = set.troubles.iter().find_map(remedy) {
         errln!("aclshim: {}", spoken::spoken(&remedy));
     }
 }
 
-/// What can be done about a trace that is damaged. One that is cut off in its header holds nothing to be saved, and one
-/// of a newer version says itself who reads it.
-fn remedy(file: &Path, why: &str) -> Option<String> {
-    let file = file.display();
-    let is_partly_good = why.contains("was read") || why.contains("header was damaged");
-    is_partly_good.then(|| {
+/// What can be done about a damaged trace.
+fn remedy(error: &FileError) -> Option<String> {
+    let file = error.path.display();
+    error.cause.is_recoverable().then(|| {
         format!(
             "`aclshim verify {file}` says more; `aclshim recover --out DIR {file}` writes what is good to a new file"
         )
@@ -70,87 +68,58 @@ fn remedy(file: &Path, why: &str) -> Option<String> {
 }
 
 impl Traces {
-    /// Reads everything, and says what could not be read.
-    pub fn read(&self, nothing: Nothing) -> Result<Survey> {
-        self.watch(nothing, &mut Nobody)
+    /// Reads everything, shows every call in that order, and reports what could not be read.
+    pub fn read<W: Watch + ?Sized>(&self, order: CallOrder, nothing: Nothing, visitor: &mut W) -> Result<TraceSet> {
+        self.read_with(order, nothing, visitor, |set, visitor| set.read(&self.paths, visitor))
     }
 
-    /// The same, and shows every call, those of a thread in their order.
-    pub fn watch<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
-        self.watch_in(Survey::default(), nothing, watch)
+    /// Reads everything with two threads, for a visitor that adds up.
+    pub fn read_parallel<W: Abreast>(&self, nothing: Nothing, visitor: &mut W) -> Result<TraceSet> {
+        let read = |set: &mut TraceSet, visitor: &mut W| set.read_parallel(&self.paths, visitor);
+        self.read_with(CallOrder::ByThread, nothing, visitor, read)
     }
 
-    /// The same, and what programs call things is known before the first call is shown: everything is read twice.
-    pub fn watch_named<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
-        let mut survey = Survey::default();
-        survey.names_first = true;
-        self.watch_in(survey, nothing, watch)
-    }
-
-    /// Reads everything for somebody who only adds up: with two threads.
-    pub fn add_up<W: Abreast>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
-        let mut survey = Survey::default();
-        survey.progress = progress::of_traces(&self.paths);
-        let outcome = survey.add_up(&self.paths, &ring_folders(), watch);
-        self.finish(survey, outcome, nothing, watch)
-    }
-
-    fn watch_in<W: Watch + ?Sized>(&self, mut survey: Survey, nothing: Nothing, watch: &mut W) -> Result<Survey> {
-        survey.progress = progress::of_traces(&self.paths);
-        let outcome = survey.watch_all(&self.paths, &ring_folders(), watch);
-        self.finish(survey, outcome, nothing, watch)
-    }
-
-    fn finish<W: Watch + ?Sized>(
+    fn read_with<W: Watch + ?Sized>(
         &self,
-        mut survey: Survey,
-        outcome: Result<(), String>,
+        order: CallOrder,
         nothing: Nothing,
-        watch: &mut W,
-    ) -> Result<Survey> {
-        survey.finish(watch);
-        self.say(&survey, outcome, nothing)?;
-        Ok(survey)
+        visitor: &mut W,
+        read: impl FnOnce(&mut TraceSet, &mut W) -> Result<(), FileError>,
+    ) -> Result<TraceSet> {
+        let progress = progress::of_traces(&self.paths);
+        let options = ReadOptions { ring_folders: ring_folders(), order, progress, ..ReadOptions::default() };
+        let mut set = TraceSet::new(options);
+        let outcome = read(&mut set, visitor);
+        set.finish(visitor);
+        say_troubles(&set);
+        outcome.map_err(|error| match remedy(&error) {
+            Some(remedy) => anyhow!("{error}; {remedy}"),
+            None => error.into(),
+        })?;
+        say_nothing_in(&set, nothing)?;
+        Ok(set)
     }
+}
 
-    /// The same in the order in which the calls began, over all threads and processes.
-    pub fn in_order<W: Watch + ?Sized>(&self, nothing: Nothing, watch: &mut W) -> Result<Survey> {
-        let mut survey = Survey::default();
-        survey.progress = progress::of_traces(&self.paths);
-        let outcome = survey.in_order(&self.paths, &ring_folders(), watch);
-        self.say(&survey, outcome, nothing)?;
-        Ok(survey)
+/// Reports the paths under which there was nothing to read.
+fn say_nothing_in(set: &TraceSet, nothing: Nothing) -> Result<()> {
+    for path in &set.nothing_in {
+        let what = match path.exists() {
+            false => "no such file or directory, and no process writes there",
+            true => "no process has recorded a call here",
+        };
+        let hint = format!(
+            "{}: {what}. Was the program started by `aclshim run --out {0}` (or with LD_PRELOAD=libaclshim.so and \
+             ACLSHIM_DIR={0}), and did it copy anything?",
+            path.display()
+        );
+        match nothing {
+            Nothing::IsFine => errln!("aclshim: {hint}"),
+            Nothing::IsAnError => bail!(hint),
+        }
     }
-
-    /// Says what could not be read, and where nothing was.
-    fn say(&self, survey: &Survey, outcome: Result<(), String>, nothing: Nothing) -> Result<()> {
-        say_troubles(survey);
-        match (outcome, &self.paths[..]) {
-            (Err(why), [path]) => match remedy(path, &why) {
-                Some(remedy) => bail!("{}: {why}; {remedy}", path.display()),
-                None => bail!("{}: {why}", path.display()),
-            },
-            (Err(why), _) => bail!(why),
-            (Ok(()), _) => {}
-        }
-        for path in &survey.nothing_in {
-            let what = match path.exists() {
-                false => "no such file or directory, and no process writes there",
-                true => "no process has recorded a call here",
-            };
-            let hint = format!(
-                "{}: {what}. Was the program started by `aclshim run --out {0}` (or with LD_PRELOAD=libaclshim.so and \
-                 ACLSHIM_DIR={0}), and did it copy anything?",
-                path.display()
-            );
-            match nothing {
-                Nothing::IsFine => errln!("aclshim: {hint}"),
-                Nothing::IsAnError => bail!(hint),
-            }
-        }
-        if survey.processes().next().is_none() && nothing == Nothing::IsAnError {
-            bail!("nothing could be read");
-        }
-        Ok(())
+    if set.processes().next().is_none() && nothing == Nothing::IsAnError {
+        bail!("nothing could be read");
     }
+    Ok(())
 }

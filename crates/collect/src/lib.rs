@@ -16,7 +16,7 @@
 //! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
 //! | [`judge`], `glance`, `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
 //! | [`ownership`] | whose rings count for a directory |
-//! | [`account`], [`survey`], `process`, `common`, [`seen`] | what records add up to, and reading them back from a directory call by call |
+//! | [`account`], [`trace_set`], `process`, `common`, [`seen`] | what records add up to, and reading them back from a directory call by call |
 
 pub mod account;
 pub mod adoption;
@@ -52,7 +52,7 @@ pub mod segment;
 mod shape;
 mod stderr;
 mod subscriber;
-pub mod survey;
+pub mod trace_set;
 mod usage;
 
 pub use subscriber::install;

@@ -7,8 +7,9 @@ use aclshim_collect::chain::Place;
 use aclshim_collect::drain::Drain;
 use aclshim_collect::names::{Who, stem};
 use aclshim_collect::outside::Outside;
+use aclshim_collect::seen::Nobody;
 use aclshim_collect::segment::TraceWriter;
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::{ReadOptions, TraceSet};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile};
 use aclshim_trace::record::slot::{self, Layout};
@@ -69,11 +70,11 @@ fn ring_file(folder: &Path, out: &Path) -> PathBuf {
 }
 
 /// Calls, slots in traces and in rings, and of how many files something is said.
-fn survey(out: &Path, rings: &Path) -> (u64, [u64; 2], usize) {
-    let mut survey = Survey::default();
-    survey.read(out, &[rings.to_owned()]).unwrap();
-    let troubles = survey.troubles.len();
-    let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+fn read(out: &Path, rings: &Path) -> (u64, [u64; 2], usize) {
+    let mut set = TraceSet::new(ReadOptions { ring_folders: vec![rings.to_owned()], ..ReadOptions::default() });
+    set.read(&[out], &mut Nobody).unwrap();
+    let troubles = set.troubles.len();
+    let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     (process.account.total().calls, process.slots, troubles)
 }
 
@@ -86,9 +87,9 @@ fn what_another_boot_has_left_is_not_dated_by_the_ticks_of_this_one() {
     let ring = RingFile::open_to_drain(&ring_file(&folder, &out)).unwrap();
     let before = Origin::new(ring.header());
     adoption::finish(ring);
-    let mut survey = Survey::default();
-    survey.read(&out, &[]).unwrap();
-    let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+    let mut set = TraceSet::default();
+    set.read(&[&out], &mut Nobody).unwrap();
+    let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     assert_eq!(process.origin.calibration, before.calibration);
     let mut files = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
     let trace = files.find(|path| path.extension() == Some("acltrace".as_ref())).unwrap();
@@ -105,9 +106,9 @@ fn what_was_written_and_overwritten_before_it_was_given_back_is_not_lost() {
     fs::create_dir_all(&out).unwrap();
     let (path, place) = ring_of(&folder, &out, Mode::Flight);
     let overwritten = |message: &str| {
-        let mut survey = Survey::default();
-        survey.read(&out, std::slice::from_ref(&folder)).unwrap();
-        let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+        let mut set = TraceSet::new(ReadOptions { ring_folders: vec![folder.clone()], ..ReadOptions::default() });
+        set.read(&[&out], &mut Nobody).unwrap();
+        let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
         let calls = process.account.total().calls;
         assert_eq!(calls + process.overwritten(), 150, "{message}: each call is there or is said to be lost");
         process.overwritten()
@@ -144,11 +145,11 @@ fn a_trace_that_was_cut_before_its_first_block_is_harmless_and_goes_in_time() {
         fs::write(&cut, &whole[..length]).unwrap();
         let said = usize::from(length > 0); // an empty one may be just being made
 
-        assert_eq!(survey(&out, &folder), (CALLS, [0, CALLS], said), "{length}: the records are in the ring");
+        assert_eq!(read(&out, &folder), (CALLS, [0, CALLS], said), "{length}: the records are in the ring");
         adoption::finish(RingFile::open_to_drain(&ring).unwrap());
         assert!(!ring.exists() && out.join(format!("{stem}+2.acltrace")).exists(), "{length}: a file of its own");
         assert_eq!(fs::read(&cut).unwrap(), &whole[..length], "{length}: nothing is written behind it");
-        assert_eq!(survey(&out, &folder), (CALLS, [CALLS, 0], said), "{length}");
+        assert_eq!(read(&out, &folder), (CALLS, [CALLS, 0], said), "{length}");
 
         // Where room is short it goes; an empty one when it is too old to be just being made.
         let make_room = |stem: &str| {
@@ -236,9 +237,9 @@ fn a_ring_of_another_directory_is_removed_only_when_all_is_told() {
     drop(file);
     assert!(look(&other), "neither its end nor what it has lost is told");
     assert!(!look(&out), "who writes there tells it");
-    let mut survey = Survey::default();
-    survey.read(&out, &[]).unwrap();
-    let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+    let mut set = TraceSet::default();
+    set.read(&[&out], &mut Nobody).unwrap();
+    let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     assert_eq!((process.account.total().calls, process.not_recorded), (CALLS, 3));
 
     let (first, _) = ring_of(&folder, &out, Mode::Audit);

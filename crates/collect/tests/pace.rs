@@ -2,8 +2,9 @@
 
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
+use aclshim_collect::seen::Nobody;
 use aclshim_collect::segment::TraceWriter;
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::TraceSet;
 use aclshim_trace::record::slot::{self, Layout};
 use aclshim_trace::ring::layout::{Header, Moment};
 use aclshim_trace::segment::format::{BlockHead, kind};
@@ -42,9 +43,9 @@ fn the_pace_of_another_boot_is_that_of_the_moments_farthest_apart() {
         BlockHead { kind: kind::CALIBRATION, ticks: 1000 + 2_000_000_000, realtime_ns: 400, ..BlockHead::default() };
     append(minute, &(100u64 + 1_000_000_000).to_le_bytes());
 
-    let mut survey = Survey::default();
-    survey.read(&dir, &[]).unwrap();
-    let process = survey.processes().next().unwrap();
+    let mut set = TraceSet::default();
+    set.read(&[&dir], &mut Nobody).unwrap();
+    let process = set.processes().next().unwrap();
     for percent in [50, 100] {
         let duration = process.account.total().durations.percentile(percent).unwrap();
         assert!(duration.abs_diff(1_000_000) <= 1_000_000 / 16, "{percent}: {duration}");

@@ -3,9 +3,9 @@
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
 use aclshim_collect::judge::rule_ids;
-use aclshim_collect::seen::{Seen, Watch};
+use aclshim_collect::seen::{Nobody, Seen, Watch};
 use aclshim_collect::segment::TraceWriter;
-use aclshim_collect::survey::{Process, Survey};
+use aclshim_collect::trace_set::{Process, TraceSet};
 use aclshim_facts::rule::Severity;
 use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
 use aclshim_trace::record::{Extent, RecordedFinding, found_words};
@@ -46,10 +46,10 @@ fn write_slots(dir: &Path, function: &str, head: BlockHead, slots: &[Words]) {
 
 /// Reads it back.
 fn read(dir: &Path, look: impl FnOnce(&Process)) {
-    let mut survey = Survey::default();
-    survey.read(dir, &[]).unwrap();
-    survey.settle();
-    let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+    let mut set = TraceSet::default();
+    set.read(&[dir], &mut Nobody).unwrap();
+    set.finish(&mut Nobody);
+    let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     look(process);
     fs::remove_dir_all(dir).unwrap();
 }
@@ -113,7 +113,7 @@ fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_
     }
 }
 
-/// What a survey hands on of each call: the rules that it breaks.
+/// What a trace set shows of each call: the rules that it breaks.
 #[derive(Default)]
 struct Broken(Vec<u128>);
 
@@ -143,13 +143,13 @@ fn a_finding_of_a_rule_beyond_the_64th_is_counted_and_named_although_this_releas
     write_slots(&dir, "aclrtMemcpyAsync", BlockHead::default(), &slots);
 
     let mut broken = Broken::default();
-    let mut survey = Survey::default();
-    survey.watch(&dir, &[], &mut broken).unwrap();
-    survey.finish(&mut broken);
+    let mut set = TraceSet::default();
+    set.read(&[&dir], &mut broken).unwrap();
+    set.finish(&mut broken);
     let [rules] = broken.0[..] else { panic!("one call, {:?}", broken.0) };
     let names: Vec<_> = rule_ids(rules).collect();
     assert_eq!(names, ["UNKNOWN-RULE-65", "UNKNOWN-RULE-70", "UNKNOWN-RULE-127"]);
-    let [process] = &survey.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+    let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     let totals = process.judge.totals().iter().map(|(name, total)| (name.as_str(), total.found, total.worst));
     let [violation, error] = [Severity::Violation, Severity::Error].map(Some);
     let expected =

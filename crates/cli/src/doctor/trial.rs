@@ -2,7 +2,8 @@
 
 use super::loader;
 use super::report::{Report, Sight, many};
-use aclshim_collect::survey::{Process, Survey};
+use aclshim_collect::seen::Nobody;
+use aclshim_collect::trace_set::{Process, ReadOptions, TraceSet};
 use aclshim_facts::settings::{DIR, DRAIN, MODE, RECORD, RING_DIR};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -122,10 +123,10 @@ pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio
         bail!("the run was interrupted");
     }
     let loaded = loaded(&files.0, shim);
-    let mut survey = Survey::default();
-    survey.read(&out, std::slice::from_ref(&rings.0)).map_err(anyhow::Error::msg)?;
-    survey.settle();
-    let processes: Vec<&Process> = survey.processes().collect();
+    let mut set = TraceSet::new(ReadOptions { ring_folders: vec![rings.0.clone()], ..ReadOptions::default() });
+    set.read(&[&out], &mut Nobody).map_err(|error| anyhow::Error::msg(error.cause.to_string()))?;
+    set.finish(&mut Nobody);
+    let processes: Vec<&Process> = set.processes().collect();
     let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
     for (function, sums) in processes.iter().flat_map(|process| process.functions()).filter(|(_, sums)| sums.calls > 0)
     {

@@ -4,7 +4,7 @@ use super::gather::Gather;
 use super::kept::Kept;
 use super::model::{CodeRow, Example, FailureRow, RuleRow, RuleSite};
 use super::summing::{SITES, file_name, rank};
-use aclshim_collect::survey::{Found, Process};
+use aclshim_collect::trace_set::{Found, Process};
 use aclshim_facts::code;
 use aclshim_facts::message::reference;
 use aclshim_facts::rule::{Rule, Severity};

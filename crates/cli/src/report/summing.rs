@@ -8,7 +8,7 @@ use super::model::*;
 use super::timeline::{Key, Track};
 use aclshim_collect::account::Sums;
 use aclshim_collect::judge::rule_ids;
-use aclshim_collect::survey::{Process, Survey};
+use aclshim_collect::trace_set::{FileError, Process, TraceSet};
 use aclshim_facts::rule::Severity;
 use aclshim_facts::{FUNCTIONS, Function};
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ const SLOWEST: usize = 25;
 pub type Name<'a> = dyn FnMut(usize, u64) -> String + 'a;
 
 /// Everything, in the page's words.
-pub fn model(mut gather: Gather, survey: &Survey, sources: Vec<String>, name: &mut Name) -> Model {
-    let processes: Vec<&Process> = survey.processes().collect();
+pub fn model(mut gather: Gather, set: &TraceSet, sources: Vec<String>, name: &mut Name) -> Model {
+    let processes: Vec<&Process> = set.processes().collect();
     let (begin, end) = gather.timeline.span.unwrap_or_default();
     let is_complete = gather.keeper.is_complete();
     let kept = std::mem::take(&mut gather.keeper).finish();
@@ -61,7 +61,7 @@ pub fn model(mut gather: Gather, survey: &Survey, sources: Vec<String>, name: &m
         sources,
         begin_ns: gather.timeline.span.map(|_| begin.to_string()),
         span_ns: end - begin,
-        losses: losses(&processes, survey),
+        losses: losses(&processes, set),
         notes: notes(&processes),
         more_processes: rows.len().saturating_sub(PROCESSES),
         processes: rows.into_iter().take(PROCESSES).collect(),
@@ -153,7 +153,7 @@ fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {
 }
 
 /// What is missing, process by process and file by file.
-fn losses(processes: &[&Process], survey: &Survey) -> Vec<Loss> {
+fn losses(processes: &[&Process], set: &TraceSet) -> Vec<Loss> {
     let mut losses = Vec::new();
     for process in processes {
         let of = format!("{}, process {}", file_name(&process.origin.executable), process.origin.pid);
@@ -202,12 +202,12 @@ fn losses(processes: &[&Process], survey: &Survey) -> Vec<Loss> {
             "Look for write_failed in the log (*.jsonl): it says why.",
         );
     }
-    for (file, why) in &survey.troubles {
+    for FileError { path, cause } in &set.troubles {
         losses.push(Loss {
             count: 0,
-            what: format!("{} could not be read in full.", file_name(file)),
-            remedy: format!("{why}."),
-            of: lossy(file),
+            what: format!("{} could not be read in full.", file_name(path)),
+            remedy: format!("{cause}."),
+            of: lossy(path),
         });
     }
     losses

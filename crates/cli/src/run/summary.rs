@@ -5,7 +5,7 @@ use crate::stat::{human, plural};
 use aclshim_collect::life::{Life, life};
 use aclshim_collect::names::{self, Who};
 use aclshim_collect::seen::Watch;
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::{ReadOptions, TraceSet};
 use aclshim_facts::rule::Severity;
 use aclshim_trace::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,13 +50,14 @@ pub enum Told {
 
 impl Summary {
     /// Of the processes that have recorded to a directory since; `watch` is shown their calls.
-    pub fn read(place: &Place, since_ns: u64, told: Told, watch: &mut dyn Watch) -> (Self, Survey) {
+    pub fn read(place: &Place, since_ns: u64, told: Told, watch: &mut dyn Watch) -> (Self, TraceSet) {
         let mut summary = Self::default();
-        let mut survey = Survey::default();
+        let options = ReadOptions { ring_folders: vec![place.rings.clone()], ..ReadOptions::default() };
+        let mut set = TraceSet::new(options);
         let files = match told {
             Told::Trace => {
-                if let Err(why) = survey.watch(&place.dir, std::slice::from_ref(&place.rings), watch) {
-                    summary.remarks.insert(format!("{}: {why}", place.dir.display()));
+                if let Err(error) = set.read(&[&place.dir], watch) {
+                    summary.remarks.insert(error.to_string());
                 }
                 Vec::new()
             }
@@ -68,14 +69,12 @@ impl Summary {
         };
         for file in files {
             // One that cannot be read any more was just written and removed.
-            let _ = survey.watch(&file, &[], watch);
+            let _ = set.read(&[file], watch);
         }
-        survey.finish(watch);
-        for (file, why) in &survey.troubles {
-            summary.remarks.insert(format!("{}: {why}", file.display()));
-        }
+        set.finish(watch);
+        summary.remarks.extend(set.troubles.iter().map(ToString::to_string));
         let mut stems = Vec::new();
-        for process in survey.processes().filter(|process| process.origin.born_ns >= since_ns) {
+        for process in set.processes().filter(|process| process.origin.born_ns >= since_ns) {
             summary.processes += 1;
             stems.push(stem_of(&process.origin));
             summary.not_recorded += process.not_recorded;
@@ -109,7 +108,7 @@ impl Summary {
             ));
         }
         summary.look_into(&place.dir, &stems, since_ns);
-        (summary, survey)
+        (summary, set)
     }
 
     /// The files of the run, and what the shim itself had to say in them.

@@ -2,7 +2,7 @@
 
 use crate::sarif::Counts;
 use aclshim_collect::seen::{Remark, Seen, Watch};
-use aclshim_collect::survey::{Process, Survey};
+use aclshim_collect::trace_set::{Process, TraceSet};
 use aclshim_golden::{Attribute, Call, End, Item, MARK_INJECTED, MARK_REFUSED, Name, Named, Run};
 use aclshim_trace::record::annotation::{self, Annotation};
 use aclshim_trace::record::{self, INJECTED, REFUSED};
@@ -99,19 +99,18 @@ fn golden_call(seen: &Seen<'_>) -> Call {
 
 impl Gather {
     /// The scopes that have begun and not ended.
-    pub fn open_scopes(&self, survey: &Survey, takes: &dyn Fn(&Process) -> bool) -> Vec<String> {
-        let of_the_run = self.open.iter().filter(|((process, _), _)| survey.process(*process).is_some_and(takes));
+    pub fn open_scopes(&self, set: &TraceSet, takes: &dyn Fn(&Process) -> bool) -> Vec<String> {
+        let of_the_run = self.open.iter().filter(|((process, _), _)| set.process(*process).is_some_and(takes));
         of_the_run.map(|(_, name)| name.clone()).collect()
     }
 
     /// The text of the run: the program is the process `pid`, or the only one that there is.
-    pub fn text(&mut self, survey: &Survey, pid: u32, takes: &dyn Fn(&Process) -> bool) -> String {
+    pub fn text(&mut self, set: &TraceSet, pid: u32, takes: &dyn Fn(&Process) -> bool) -> String {
         let mut runs = self.runs.take().unwrap_or_default();
-        let mut numbers: Vec<usize> =
-            runs.keys().copied().filter(|at| survey.process(*at).is_some_and(takes)).collect();
-        let born = |at: &usize| survey.process(*at).map(|process| process.origin.born_ns);
+        let mut numbers: Vec<usize> = runs.keys().copied().filter(|at| set.process(*at).is_some_and(takes)).collect();
+        let born = |at: &usize| set.process(*at).map(|process| process.origin.born_ns);
         numbers.sort_by_key(born);
-        let is_program = |at: &usize| survey.process(*at).is_some_and(|process| process.origin.pid == pid);
+        let is_program = |at: &usize| set.process(*at).is_some_and(|process| process.origin.pid == pid);
         let program = match (numbers.iter().position(is_program), &numbers[..]) {
             (Some(first), _) => Some(numbers.remove(first)),
             // A shell started it.
@@ -119,7 +118,7 @@ impl Gather {
             _ => None,
         };
         let mut run = |at: usize| {
-            let main = survey.process(at).map(|process| process.origin.pid.into());
+            let main = set.process(at).map(|process| process.origin.pid.into());
             let mut run = Run { main, ..runs.remove(&at).unwrap_or_default() };
             // They come thread by thread.
             run.names.sort_by_key(|name| name.at);

@@ -6,7 +6,7 @@ use super::results::Results;
 use crate::run::{End, Ran, WHY_NONE};
 use crate::stat::plural;
 use crate::time::moment;
-use aclshim_collect::survey::Process;
+use aclshim_collect::trace_set::Process;
 use aclshim_facts::rule::Severity;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::tally::{Clocked, Slow};
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::TraceSet;
 use aclshim_facts::Function;
 use aclshim_facts::direction::Direction;
 use aclshim_trace::system::clock::Calibration;
@@ -10,12 +10,12 @@ use std::path::PathBuf;
 mod mixed;
 
 /// All that a tally knows.
-fn known(mut tally: Tally, survey: &Survey) -> Vec<String> {
+fn known(mut tally: Tally, set: &TraceSet) -> Vec<String> {
     let mut known = vec![format!("{:?} {}", tally.span(), tally.least)];
     known.extend(tally.sizes().iter().map(|size| format!("{size:?}")));
     known.extend(tally.sites().iter().map(|site| format!("{site:?}")));
     known.extend(tally.slowest().iter().map(|slow| format!("{slow:?}")));
-    known.extend(tally.scopes.by_name(survey).iter().map(|scope| format!("{scope:?}")));
+    known.extend(tally.scopes.by_name(set).iter().map(|scope| format!("{scope:?}")));
     known
 }
 
@@ -27,9 +27,9 @@ fn two_threads_add_up_to_what_one_does_of_one_trace_and_of_two() {
         std::fs::write(path, mixed::trace(seed, 90_000).0).unwrap();
     }
     for paths in [&paths[..1], &paths] {
-        let ((mut one, mut two), (mut alone, mut joined)) = <((Survey, Survey), (Tally, Tally))>::default();
-        one.watch_all(paths, &[], &mut alone).unwrap();
-        two.add_up(paths, &[], &mut joined).unwrap();
+        let ((mut one, mut two), (mut alone, mut joined)) = <((TraceSet, TraceSet), (Tally, Tally))>::default();
+        one.read(paths, &mut alone).unwrap();
+        two.read_parallel(paths, &mut joined).unwrap();
         one.finish(&mut alone);
         two.finish(&mut joined);
         assert_eq!(known(alone, &one), known(joined, &two), "{paths:?}");

@@ -3,7 +3,7 @@
 mod mixed;
 
 use aclshim_collect::seen::{Abreast, Lost, Remark, Seen, Watch};
-use aclshim_collect::survey::Survey;
+use aclshim_collect::trace_set::TraceSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,25 +58,25 @@ impl Abreast for Shown {
 }
 
 /// All that is known of what was read.
-fn known(survey: &Survey, shown: &Shown) -> Vec<String> {
+fn known(set: &TraceSet, shown: &Shown) -> Vec<String> {
     let mut known: Vec<String> = shown.all.iter().map(|(_, what)| what.clone()).collect();
-    for process in survey.processes() {
+    for process in set.processes() {
         known.push(format!("{:?} {} {}", process.slots, process.not_recorded, process.overwritten()));
         known.push(format!("{:?}", process.judge.totals()));
         known.extend(process.functions().map(|sums| format!("{sums:?}")));
         let found = process.findings.iter();
         known.extend(found.map(|found| format!("{} {} {}", found.thread, found.number, found.told.message)));
     }
-    known.extend(survey.troubles.iter().map(|trouble| format!("{trouble:?}")));
+    known.extend(set.troubles.iter().map(|trouble| format!("{trouble:?}")));
     known
 }
 
 /// Reads a trace by one thread and by two; how much was shown beside, of how much.
 fn compare(path: &Path, what: &str) -> (usize, usize) {
-    let paths = [path.to_owned()];
-    let ((mut one, mut two), (mut shown, mut beside)) = <((Survey, Survey), (Shown, Shown))>::default();
-    one.watch_all(&paths, &[], &mut shown).unwrap();
-    two.add_up(&paths, &[], &mut beside).unwrap();
+    let paths = [path];
+    let ((mut one, mut two), (mut shown, mut beside)) = <((TraceSet, TraceSet), (Shown, Shown))>::default();
+    one.read(&paths, &mut shown).unwrap();
+    two.read_parallel(&paths, &mut beside).unwrap();
     one.finish(&mut shown);
     two.finish(&mut beside);
     let (one, two) = (known(&one, &shown), known(&two, &beside));

@@ -1,10 +1,10 @@
-//! Reading everything in the order of time, over all threads and processes.
+//! Reading all calls in the order of time, over all threads and processes.
 //!
-//! First every file is read once, for what it tells of its process and for where the slots of each ring stand; then
-//! the rings are merged by the begin of their next calls, a block of each at a time. So it takes as much memory as there
-//! are rings, however long they are.
+//! The first pass reads every file for what it says about its process and for the offsets of each ring's slots. The second
+//! pass merges the rings by the begin of their next calls, one block of each ring at a time. Memory grows with the number of
+//! rings, not with their length.
 
-use super::{Survey, Trace, add_slots, learn};
+use super::{Cause, FileError, Trace, TraceSet, add_slots, learn};
 use crate::process::From;
 use crate::seen::{Lost, Remark, Seen, Watch};
 use aclshim_facts::Function;
@@ -17,17 +17,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fs::File;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Where slots of a ring stand.
+/// Where slots of a ring are stored.
 enum Piece {
-    /// In a block of a file, at this byte.
+    /// In a block of a trace, at this byte.
     Block { file: usize, offset: u64 },
-    /// Here: they were in a ring.
+    /// In memory: they come from a ring.
     Slots { first: u64, slots: Vec<Words> },
 }
 
-/// What is to be handed on, taken out of its block.
+/// What is to be shown, taken out of its block.
 #[allow(clippy::large_enum_variant)] // nearly all of them are calls
 enum Item {
     Call { thread: u32, function: Function, call: Call, rules: u128, is_left: bool },
@@ -35,15 +35,16 @@ enum Item {
     Remark { thread: u32, ticks: u64, what: Annotation },
 }
 
-/// So many files are open at a time, and each has so large a buffer.
+/// Maximum number of files that are open at a time.
 const MOST_OPEN: usize = 64;
+/// Size of each file's read buffer.
 const BUFFER: usize = 1 << 17;
 
-/// The traces that are read from here and there.
+/// The traces that blocks are read from in any order.
 #[derive(Default)]
 struct Files {
     paths: Vec<PathBuf>,
-    /// Those that are open, the one that was used last in front.
+    /// The open ones, most recently used first.
     open: VecDeque<(usize, SegmentReader<BufReader<File>>)>,
 }
 
@@ -68,7 +69,7 @@ impl Files {
     }
 }
 
-/// A ring of a process, and what is left to read of it.
+/// The part of a process's ring that is not shown yet.
 #[derive(Default)]
 struct Lane {
     pieces: VecDeque<Piece>,
@@ -76,10 +77,10 @@ struct Lane {
     is_finished: bool,
 }
 
-/// Keeps what one block tells.
-struct Keep<'a>(&'a mut VecDeque<(u64, Item)>);
+/// Collects what one block shows.
+struct Collect<'a>(&'a mut VecDeque<(u64, Item)>);
 
-impl Watch for Keep<'_> {
+impl Watch for Collect<'_> {
     fn call(&mut self, seen: &Seen<'_>) {
         let Seen { whose, function, call, rules, is_left } = *seen;
         let item = Item::Call { thread: whose.thread, function, call: call.clone(), rules, is_left };
@@ -98,26 +99,24 @@ impl Watch for Keep<'_> {
     }
 }
 
-impl Survey {
-    /// Reads all of `paths` as [`Survey::watch`] does, and shows every call in the order in which they began, to the end.
-    pub fn in_order<W: Watch + ?Sized>(
+impl TraceSet {
+    /// Reads all of `paths` to the end, and shows every call in the order in which they began.
+    pub(super) fn read_by_time<W: Watch + ?Sized>(
         &mut self,
-        paths: &[PathBuf],
-        ring_folders: &[PathBuf],
-        watch: &mut W,
-    ) -> Result<(), String> {
+        paths: &[impl AsRef<Path>],
+        visitor: &mut W,
+    ) -> Result<(), FileError> {
         let mut lanes: BTreeMap<(usize, u32), Lane> = BTreeMap::new();
         let mut files = Files::default();
-        let sources = self.all_sources(paths, ring_folders)?;
+        let sources = self.sources(paths)?;
         for trace in sources.traces {
             match self.index(&trace, files.paths.len(), &mut lanes) {
-                Err(why) if paths == [trace.clone()] => return Err(why),
-                Err(why) => self.trouble(trace, why),
+                Err(cause) => self.failed(paths, trace, cause)?,
                 Ok(()) => files.paths.push(trace),
             }
         }
         for snapshot in sources.rings {
-            self.meet(&snapshot);
+            self.process_of(&snapshot);
             self.names_of(&snapshot);
             let process = self.number(&snapshot.origin);
             for (ring, first, slots) in snapshot.runs {
@@ -130,11 +129,11 @@ impl Survey {
         }
         while let Some(Reverse((_, key))) = heap.pop() {
             let Some(lane) = lanes.get_mut(&key) else { continue };
-            // As long as it is this one's turn.
+            // Until another ring has the earliest call.
             let until = heap.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
             while lane.ready.front().is_some_and(|(time, _)| *time <= until) {
                 if let Some((_, item)) = lane.ready.pop_front() {
-                    self.hand_on(key, item, watch);
+                    self.show(key, item, visitor);
                 }
             }
             heap.extend(self.refill(key, lane, &mut files).map(|time| Reverse((time, key))));
@@ -142,13 +141,8 @@ impl Survey {
         Ok(())
     }
 
-    /// Learns all that a trace tells but for its calls, and notes where these stand.
-    fn index(
-        &mut self,
-        path: &std::path::Path,
-        file: usize,
-        lanes: &mut BTreeMap<(usize, u32), Lane>,
-    ) -> Result<(), String> {
+    /// Takes over what a trace says about its process, and notes the offsets of its calls.
+    fn index(&mut self, path: &Path, file: usize, lanes: &mut BTreeMap<(usize, u32), Lane>) -> Result<(), Cause> {
         let Trace { mut reader, process, moment } = self.open(path)?;
         loop {
             match reader.next_block() {
@@ -167,28 +161,27 @@ impl Survey {
         Ok(())
     }
 
-    /// Reads on in a ring until a call is ready; when that began.
+    /// Reads a ring until a call is ready, and returns when that call began.
     fn refill(&mut self, (process, ring): (usize, u32), lane: &mut Lane, files: &mut Files) -> Option<u64> {
         while lane.ready.is_empty() {
             let process = self.processes.get_mut(process)?;
-            let watch = &mut Keep(&mut lane.ready);
+            let visitor = &mut Collect(&mut lane.ready);
             match lane.pieces.pop_front() {
-                Some(Piece::Slots { first, slots }) => process.add(ring, first, &slots, From::Ring, watch),
+                Some(Piece::Slots { first, slots }) => process.add(ring, first, &slots, From::Ring, visitor),
                 Some(Piece::Block { file, offset }) => {
                     let Some(block) = files.block(file, offset) else {
-                        // It was good a moment ago.
                         let path = files.paths.get(file).cloned().unwrap_or_default();
-                        self.trouble(path, format!("the block at byte {offset} cannot be read any more"));
+                        self.trouble(path, Cause::BlockVanished { offset });
                         continue;
                     };
-                    add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), watch);
-                    if let Some(progress) = &mut self.progress {
+                    add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), visitor);
+                    if let Some(progress) = &mut self.options.progress {
                         progress(block.payload.len() as u64);
                     }
                 }
                 None if lane.is_finished => return None,
                 None => {
-                    process.finish(ring, watch);
+                    process.finish(ring, visitor);
                     lane.is_finished = true;
                 }
             }
@@ -196,17 +189,17 @@ impl Survey {
         lane.ready.front().map(|(time, _)| *time)
     }
 
-    fn hand_on<W: Watch + ?Sized>(&self, (process, ring): (usize, u32), item: Item, watch: &mut W) {
+    fn show<W: Watch + ?Sized>(&self, (process, ring): (usize, u32), item: Item, visitor: &mut W) {
         let process = &self.processes[process];
         match item {
             Item::Call { thread, function, call, rules, is_left } => {
-                watch.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules, is_left });
+                visitor.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules, is_left });
             }
             Item::Lost { thread, calls, notes, from_ns, to_ns } => {
-                watch.lost(&Lost { whose: process.whose(ring, thread), calls, notes, from_ns, to_ns });
+                visitor.lost(&Lost { whose: process.whose(ring, thread), calls, notes, from_ns, to_ns });
             }
             Item::Remark { thread, ticks, what } => {
-                watch.remark(&Remark { whose: process.whose(ring, thread), ticks, what: &what });
+                visitor.remark(&Remark { whose: process.whose(ring, thread), ticks, what: &what });
             }
         }
     }

@@ -1,10 +1,10 @@
-//! Reading a long trace by two threads, each of which reads blocks and adds their calls up.
+//! Reading a long trace with two threads, each of which reads blocks and adds up their calls.
 //!
-//! What one core has read need not go to the other then. They take turns twice: at reading, for where a block begins is
-//! known from those before it, and at all that depends on the order of blocks. To look at the slots and to add up calls of
-//! the common kind, which nearly all are, they need not wait for each other.
+//! Data that one core has read need not move to the other. The threads take turns twice: at reading, because the offset of a
+//! block is known only from the blocks before it, and at all work that depends on the order of blocks. They check slots and
+//! add up calls of the common kind, which nearly all calls are, without waiting for each other.
 //!
-//! Whatever is not as it should be ends it: behind the last good block the trace is read on as any other.
+//! Damage ends parallel reading: behind the last intact block the trace is read with one thread.
 
 use super::{Progress, learn};
 use crate::glance::Run;
@@ -22,28 +22,28 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// So much is read at once, and then to the end of a block. It stays in a core's cache until it is added up, and is
-/// worth waiting for the other thread.
+/// Number of bytes that one thread reads at once, extended to the end of a block: small enough to stay in a core's cache until
+/// the calls are added up, large enough to make up for waiting for the other thread.
 const AT_ONCE: usize = 256 << 10;
 
-/// What is done in turn: all that depends on the order of blocks.
+/// The state that the threads use in turn, for all work that depends on the order of blocks.
 pub struct Turn<'a, W> {
     /// The process that the trace is of.
     pub process: &'a mut Process,
-    /// Who is shown its calls.
-    pub watch: &'a mut W,
-    /// Who is told how far it is.
+    /// The visitor that is shown its calls.
+    pub visitor: &'a mut W,
+    /// Reports how far the trace was read.
     pub progress: Progress<'a>,
     /// The trace's last moment: see [`learn`].
     pub moment: [u64; 3],
-    /// Where the blocks end that were taken.
+    /// Offset behind the last block that was taken.
     pub good: u64,
-    /// How many these are.
+    /// Number of blocks that were taken.
     pub blocks: u64,
 }
 
 impl<W: Abreast> Turn<'_, W> {
-    /// Takes a block, all but the calls that are ceded: these come amid what is shown here.
+    /// Takes a block, except for the calls that are ceded to the worker: their turn is between the two turns used here.
     fn take(&mut self, piece: &mut Piece, bytes: &[u8]) {
         let (head, turn) = (piece.head, 3 * self.blocks);
         self.blocks += 1;
@@ -52,41 +52,41 @@ impl<W: Abreast> Turn<'_, W> {
             return learn(self.process, &Block { head, payload }, self.moment);
         }
         let slots = piece.slots(bytes);
-        self.watch.at(turn);
-        let thread = self.process.cede(&head, &slots, &piece.run, self.watch);
+        self.visitor.at(turn);
+        let thread = self.process.cede(&head, &slots, &piece.run, self.visitor);
         piece.ceded = thread.map(|thread| (thread, turn + 1));
-        self.watch.at(turn + 2);
+        self.visitor.at(turn + 2);
         let ceded = if thread.is_some() { piece.run.count } else { 0 };
         let first = head.first.saturating_add(ceded as u64);
-        self.process.add(head.ring, first, &slots[ceded..], From::Trace, self.watch);
+        self.process.add(head.ring, first, &slots[ceded..], From::Trace, self.visitor);
         self.process.block(&head);
     }
 }
 
-/// Takes the blocks from `turn.good` on, as far as they are good; where they end.
+/// Takes the intact blocks from `turn.good` on, and returns the offset behind the last of them.
 pub fn read<W: Abreast>(file: &File, turn: Turn<'_, W>) -> u64 {
     let [mut here, mut there] = [(); 2].map(|()| Worker::new(file, &turn));
     let ([reads_here, reads_there], [takes_here, takes_there]) = (relays(turn.good), relays(()));
     let turn = Mutex::new(turn);
     thread::scope(|scope| {
         let beside = || there.work(&turn, reads_there, takes_there);
-        // Without a thread all is left to whoever reads on.
+        // Without a second thread the caller reads the whole trace.
         if thread::Builder::new().name("aclshim-read".into()).spawn_scoped(scope, beside).is_ok() {
             here.work(&turn, reads_here, takes_here);
         }
     });
-    let Turn { process, watch, good, .. } = turn.into_inner().unwrap_or_else(PoisonError::into_inner);
-    watch.join([here, there].map(|worker| worker.end(process)).into());
+    let Turn { process, visitor, good, .. } = turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    visitor.join([here, there].map(|worker| worker.end(process)).into());
     good
 }
 
-/// What is handed to and fro between two threads: whose turn it is.
+/// A token that two threads hand to each other: the one that holds it has its turn.
 struct Relay<T> {
     from: Receiver<T>,
     to: Sender<T>,
 }
 
-/// A pair of them, the first of which has it. When one is dropped, the other waits no longer.
+/// The two ends of a relay, the first of which holds the token. When one is dropped, the other stops waiting.
 fn relays<T>(first: T) -> [Relay<T>; 2] {
     let ((to_one, from_other), (to_other, from_one)) = (channel(), channel());
     _ = to_one.send(first);
@@ -96,11 +96,11 @@ fn relays<T>(first: T) -> [Relay<T>; 2] {
 /// A block of a batch.
 struct Piece {
     head: BlockHead,
-    /// Where its head and its payload stand.
+    /// Where its head and its payload are in the bytes of the batch.
     place: Range<usize>,
     /// The calls of the common kind that it begins with.
     run: Run,
-    /// The thread that these are of, if they were ceded, and at which turn.
+    /// Thread and turn of these calls, if they were ceded.
     ceded: Option<(u32, u64)>,
 }
 
@@ -109,7 +109,7 @@ impl Piece {
         as_slots(&bytes[self.place.start + HEAD..self.place.end])
     }
 
-    /// Looks at its slots; `false` if it is not as it was written.
+    /// Checks its sum and finds its calls of the common kind; returns `false` if the block is damaged.
     fn look(&mut self, bytes: &[u8], aside: &Aside) -> bool {
         let Some((head, payload)) = bytes[self.place.clone()].split_first_chunk() else { return false };
         let mut proof = BlockChecksum::of_block(head, payload.len());
@@ -122,17 +122,17 @@ impl Piece {
     }
 }
 
-/// Whole blocks, one behind the other.
+/// Complete blocks in the order of the file.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
-    /// Where they end in the file.
+    /// Offset in the file behind the last of them.
     end: u64,
 }
 
 impl Batch {
-    /// Reads what begins at `begin`: some blocks, or none if there is none that is whole.
+    /// Reads the blocks at offset `begin`; none if the first is incomplete.
     fn read(&mut self, file: &File, begin: u64) {
         self.pieces.clear();
         let (mut at, mut there) = (0, self.fill(file, begin, 0..AT_ONCE));
@@ -156,8 +156,8 @@ impl Batch {
         self.end = begin + at as u64;
     }
 
-    /// Reads to a place what stands so far behind `begin`; where that ends. Memory grows with what is there, not with what a
-    /// damaged length says.
+    /// Fills `place` of the buffer with the bytes that far behind `begin`, and returns where they end. The buffer grows with
+    /// the bytes that exist, not with what a damaged length claims.
     fn fill(&mut self, file: &File, begin: u64, place: Range<usize>) -> usize {
         let mut at = place.start;
         while at < place.end {
@@ -167,14 +167,14 @@ impl Batch {
                 Ok(0) => break,
                 Ok(count) => at += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Whoever reads on meets it again, and says so.
+                // The single-threaded reader meets the error again and reports it.
                 Err(_) => break,
             }
         }
         at
     }
 
-    /// Leaves out a block that is not as it was written, and what follows it.
+    /// Drops a damaged block and all blocks behind it.
     fn end_before(&mut self, piece: usize) {
         if let Some(last) = self.pieces.last() {
             self.end -= (last.place.end - self.pieces[piece].place.start) as u64;
@@ -183,17 +183,17 @@ impl Batch {
     }
 }
 
-/// One of the two.
+/// One of the two threads.
 struct Worker<'a, W> {
     file: &'a File,
     batch: Batch,
     aside: Aside,
-    watch: W,
+    visitor: W,
 }
 
 impl<'a, W: Abreast> Worker<'a, W> {
     fn new(file: &'a File, turn: &Turn<'_, W>) -> Self {
-        Self { file, batch: Batch::default(), aside: Aside::new(turn.process), watch: turn.watch.another() }
+        Self { file, batch: Batch::default(), aside: Aside::new(turn.process), visitor: turn.visitor.another() }
     }
 
     fn work(&mut self, turn: &Mutex<Turn<'_, W>>, reads: Relay<u64>, takes: Relay<()>) {
@@ -205,7 +205,7 @@ impl<'a, W: Abreast> Worker<'a, W> {
             _ = reads.to.send(self.batch.end);
             let is_good = self.look();
             if takes.from.recv().is_err() {
-                return; // the other one has met something that is not as it should be
+                return; // the other thread has met damage
             }
             self.take(&mut turn.lock().unwrap_or_else(PoisonError::into_inner));
             if is_good {
@@ -218,7 +218,7 @@ impl<'a, W: Abreast> Worker<'a, W> {
         }
     }
 
-    /// Looks at every slot; `false` if a block is not as it was written.
+    /// Checks every slot; returns `false` if a block is damaged.
     fn look(&mut self) -> bool {
         let Batch { bytes, pieces, .. } = &mut self.batch;
         for (at, piece) in pieces.iter_mut().enumerate() {
@@ -230,11 +230,11 @@ impl<'a, W: Abreast> Worker<'a, W> {
         true
     }
 
-    /// Takes the blocks, all but the calls that are ceded.
+    /// Takes the blocks, except for the calls that are ceded.
     fn take(&mut self, turn: &mut Turn<'_, W>) {
         for at in 0..self.batch.pieces.len() {
             if !self.aside.is_current(turn.process) {
-                // What was ceded goes by what was known then, and what follows is looked at again.
+                // Ceded calls are shown with the state in which they were checked; the blocks that follow are checked again.
                 self.show();
                 self.aside.renew(turn.process);
                 let Batch { bytes, pieces, .. } = &mut self.batch;
@@ -255,15 +255,15 @@ impl<'a, W: Abreast> Worker<'a, W> {
         for piece in pieces {
             if let Some((thread, turn)) = piece.ceded.take() {
                 let BlockHead { ring, first, .. } = piece.head;
-                self.watch.at(turn);
-                self.aside.show(ring, thread, first, &piece.slots(bytes)[..piece.run.count], &mut self.watch);
+                self.visitor.at(turn);
+                self.aside.show(ring, thread, first, &piece.slots(bytes)[..piece.run.count], &mut self.visitor);
             }
         }
     }
 
-    /// Hands what was added up to the process; whoever was shown the calls.
+    /// Adds its sums to the process, and returns the visitor that was shown the calls.
     fn end(self, process: &mut Process) -> W {
         self.aside.join(process);
-        self.watch
+        self.visitor
     }
 }
