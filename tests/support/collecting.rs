@@ -1,7 +1,12 @@
-//! A collector that runs, and what it tells.
+//! A collector that runs, the folders it works on, and its metrics.
+#![allow(dead_code)] // each test file uses its own part
 
-use crate::support::{aclshim, has_that, root, until};
+use crate::recording::ordered::Ordered;
+use crate::recording::{hammer, watched};
+use crate::support::{Run, Stat, aclshim, has_that, root, scratch, until};
+use aclshim_trace::reader;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -35,6 +40,66 @@ impl Drop for Short {
     }
 }
 
+/// Folders for a test of what drains rings: one for the rings, one for what is written, one for a collector's metrics.
+pub struct Folders {
+    /// The `ACLSHIM_RING_DIR` of all programs.
+    pub rings: PathBuf,
+    /// Their `ACLSHIM_DIR`.
+    pub out: PathBuf,
+    /// Where the collector has its socket and its file of metrics.
+    pub metrics: Short,
+}
+
+impl Folders {
+    /// New ones, below a scratch folder of this name.
+    pub fn new(name: &str) -> Self {
+        let folder = scratch(name);
+        let [rings, out] = ["rings", "out"].map(|name| folder.join(name));
+        fs::create_dir(&rings).unwrap();
+        Self { rings, out, metrics: Short::new() }
+    }
+
+    /// A collector that drains the rings.
+    pub fn collector(&self) -> Collector {
+        Collector::new(&self.rings, &self.metrics).ready()
+    }
+
+    /// A run whose rings and files are here.
+    pub fn run(&self, run: Run) -> Run {
+        run.env("ACLSHIM_RING_DIR", &self.rings).env("ACLSHIM_DIR", &self.out)
+    }
+
+    /// A run that is drained from outside, if at all.
+    pub fn run_outside(&self, run: Run) -> Run {
+        self.run(run).env("ACLSHIM_DRAIN", "outside")
+    }
+
+    /// Threads that call at full speed.
+    pub fn hammer(&self, arguments: &[&str]) -> (Child, PathBuf) {
+        let run = self.run_outside(watched(hammer())).env("ACLSHIM_RECORD", "lossless");
+        arguments.iter().fold(run, |run, argument| run.arg(argument)).spawn()
+    }
+
+    /// A host that calls when it is ordered to.
+    pub fn host(&self, program: impl AsRef<OsStr>) -> Ordered {
+        Ordered::new(|run, pipe| self.run_outside(run).arg(pipe), program).with_rings(&self.rings)
+    }
+
+    /// What `aclshim stat` says of all that is here.
+    #[track_caller]
+    pub fn stat(&self) -> Stat {
+        Stat::of(&self.out, &self.rings)
+    }
+
+    /// Waits until nothing is left of the processes that ended.
+    #[track_caller]
+    pub fn until_finished(&self) {
+        // One that was killed while it made its file has left nothing in it; it is removed later.
+        let is_written = |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes.iter().take(8).all(|byte| *byte == 0));
+        until("all rings are written and removed", || reader::files(&self.rings).unwrap().iter().all(is_written));
+    }
+}
+
 /// An `aclshim collect` that runs.
 pub struct Collector {
     child: Child,
@@ -48,7 +113,7 @@ impl Collector {
         Self::with(aclshim(), rings, folder)
     }
 
-    /// The same by a command that is, or becomes, `aclshim`.
+    /// Starts a collector by a command that is, or becomes, `aclshim`.
     pub fn with(mut command: Command, rings: &Path, folder: &Path) -> Self {
         command.arg("collect").arg("--metrics-socket").arg(folder.join("metrics.sock"));
         command.arg("--metrics-file").arg(folder.join("metrics.prom")).args(["--metrics-interval", "0.05"]).arg(rings);
@@ -97,7 +162,7 @@ impl Collector {
         self.child.wait().unwrap()
     }
 
-    /// Ends it by a signal: with 0, and nothing is left of its socket. What it told last.
+    /// Ends it by a signal: with 0, and nothing is left of its socket. Its last metrics.
     #[track_caller]
     pub fn end(mut self, signal: i32) -> Metrics {
         let status = self.ended(signal);
@@ -106,7 +171,7 @@ impl Collector {
         Metrics::of(&fs::read_to_string(self.folder.join("metrics.prom")).unwrap())
     }
 
-    /// What it answers to a request. It hangs up on whoever is slow, as any of us may be on a busy machine: then once more.
+    /// What it answers to a request. It hangs up on a slow client, as a test may be on a busy machine: then the request is repeated.
     #[track_caller]
     pub fn ask(&self, request: &str) -> String {
         let mut answer = String::new();
@@ -119,7 +184,7 @@ impl Collector {
         answer
     }
 
-    /// What it tells now.
+    /// Its metrics now.
     #[track_caller]
     pub fn metrics(&self) -> Metrics {
         let answer = self.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -138,10 +203,10 @@ impl Drop for Collector {
     }
 }
 
-/// What was told: each sample by its name and labels.
+/// Metrics: each sample by its name and labels.
 #[derive(Debug)]
 pub struct Metrics {
-    /// As it was told.
+    /// The text as it was read.
     pub text: String,
     samples: BTreeMap<String, f64>,
 }
@@ -182,4 +247,40 @@ pub fn python(package: &str, test: &str) -> Option<Command> {
     let mut probe = Command::new(&python);
     probe.args(["-c", &format!("import {package}")]).stderr(Stdio::null());
     has_that(probe.status().is_ok_and(|status| status.success()), package, test).then(|| Command::new(python))
+}
+
+/// The counters of calls add up to what `aclshim stat` says.
+#[track_caller]
+pub fn as_stat_says(metrics: &[&Metrics], stat: &Stat) {
+    let sum =
+        |name: &str, labels: &[(&str, &str)]| metrics.iter().map(|metrics| metrics.sum(name, labels)).sum::<u64>();
+    for (key, name) in [
+        ("calls", "aclshim_calls_total"),
+        ("nested", "aclshim_nested_calls_total"),
+        ("errors", "aclshim_call_errors_total"),
+        ("not_recorded", "aclshim_calls_not_recorded_total"),
+        ("overwritten", "aclshim_slots_overwritten_total"),
+        ("evicted", "aclshim_calls_evicted_total"),
+    ] {
+        assert_eq!(sum(name, &[]), stat.total(key), "{key}");
+    }
+    for (function, of) in stat.0["functions"].as_object().unwrap() {
+        let labels = [("function", function.as_str())];
+        for (key, name) in [("calls", "aclshim_calls_total"), ("errors", "aclshim_call_errors_total")] {
+            assert_eq!(sum(name, &labels), of[key].as_u64().unwrap(), "{key} of {function}");
+        }
+        let timed = sum("aclshim_call_duration_seconds_count", &labels);
+        assert_eq!(timed, of["calls"].as_u64().unwrap() - stat.total("in_flight"), "durations of {function}");
+    }
+    for (rule, found) in stat.0["findings"].as_object().unwrap() {
+        assert_eq!(sum("aclshim_findings_total", &[("rule", rule)]), found.as_u64().unwrap(), "{rule}");
+    }
+}
+
+/// The ring file of a process that has ended, with 100 calls and one ring, for a test to damage.
+pub fn leftover(out: &Path) -> Vec<u8> {
+    let run = watched(hammer()).arg("1").arg("100").env("ACLSHIM_DRAIN", "off").env("ACLSHIM_DIR", out);
+    let output = run.run().ok();
+    let [ring] = &reader::files(&output.scratch).unwrap()[..] else { panic!("one ring") };
+    fs::read(ring).unwrap()
 }

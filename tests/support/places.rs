@@ -1,4 +1,4 @@
-//! As somebody else, and on a disk of one's own.
+//! Programs of another user, and on a file system of their own.
 #![allow(dead_code)] // each test file uses its own part
 
 use crate::recording::hammer;
@@ -23,6 +23,13 @@ pub fn has_another(test: &str) -> bool {
         "setpriv, and a path for others",
         test,
     )
+}
+
+/// Whether programs of two users can be run: root alone can do that.
+#[track_caller]
+pub fn has_two_users(test: &str) -> bool {
+    // SAFETY: asks for our own number.
+    has_that(unsafe { libc::geteuid() } == 0, "root", test) && has_another(test)
 }
 
 /// A run of `sh` that becomes `program`.
