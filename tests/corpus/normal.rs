@@ -56,3 +56,15 @@ pub fn shortened(full: &str) -> String {
     }
     parts.concat()
 }
+
+/// A log: of each long line its beginning, its length and its digest.
+pub fn lines_shortened(log: &str) -> String {
+    let shortened = |line: &str| match line.len() {
+        0..=BEGINNING => format!("{line}\n"),
+        _ => {
+            let cut = (0..=BEGINNING).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+            format!("{}... [{} bytes, digest {:016x}]\n", &line[..cut], line.len(), digest(line.as_bytes()))
+        }
+    };
+    log.lines().map(shortened).collect()
+}

@@ -93,8 +93,8 @@ def stage():
     for name in EXAMPLES:
         shutil.copy(f"{BUILT}/c-examples/{name}", f"{PLACE}/bin")
     shutil.copy(f"{BUILT}/c-examples/testing/test_kv", f"{PLACE}/bin")
-    shutil.copytree(f"{BUILT}/c-examples/../sim", f"{PLACE}/sim", symlinks=True)
-    shutil.copy(f"{BUILT}/release/libaclshim.so" if os.path.isdir(f"{BUILT}/release") else f"{BUILT}/libaclshim.so", PLACE)
+    shutil.copytree(f"{BUILT}/sim", f"{PLACE}/sim", symlinks=True)
+    shutil.copy(f"{BUILT}/release/libaclshim.so", PLACE)
     for path in os.listdir(HOSTS):
         (shutil.copytree if os.path.isdir(f"{HOSTS}/{path}") else shutil.copy)(f"{HOSTS}/{path}", f"{PLACE}/bin/{path}")
 
@@ -144,7 +144,7 @@ def ticks_hz():
 
 
 def header(data, at):
-    """Of another boot that nobody knows, with ids beyond all, a year earlier."""
+    """Of an unknown boot, with ids beyond all, a year earlier."""
     add(data, at + 16, "<I", BEYOND)
     struct.pack_into("<IQQ", data, at + 20, 0, 0, 1)
     for field in (40, 96, 120):
