@@ -5,10 +5,10 @@ use aclshim_facts::world::Form;
 
 /// The simulated library's own lists: what it learns to be is tried here.
 #[allow(dead_code, reason = "only the names matter here")]
-#[path = "../../crates/sim/src/cann.rs"]
+#[path = "../../crates/sim/src/config/cann.rs"]
 mod cann;
 #[allow(dead_code, reason = "as above")]
-#[path = "../../crates/sim/src/product.rs"]
+#[path = "../../crates/sim/src/config/product.rs"]
 mod product;
 
 /// Its products, by SoC name.

@@ -1,7 +1,7 @@
 //! What a fork does to the simulator: the child finds both locks free, and streams without workers and without tasks.
 
-use crate::memory::registry::{self, Registry};
-use crate::world::{self, World};
+use crate::state::registry::{self, Registry};
+use crate::state::world::{self, World};
 use std::cell::UnsafeCell;
 use std::sync::{MutexGuard, RwLockWriteGuard};
 

@@ -9,32 +9,21 @@
 //!
 //! Two locks exist, `world` (streams, events, captures, contexts) and the `memory` registry: a fork can hold both.
 #![allow(non_snake_case, reason = "exports and their arguments keep the vendor's spelling")]
-#![cfg_attr(feature = "cann-8-5", allow(dead_code, reason = "what only the functions of 9.1 need"))]
+#![cfg_attr(feature = "cann-8-5", allow(dead_code, unused_imports, reason = "what only the functions of 9.1 need"))]
 
-mod argument;
-mod cann;
-mod capture;
-mod context;
+mod config;
 mod copy;
-mod device;
-mod error;
-mod event;
-mod fault;
+mod edge;
 mod fork;
 mod gate;
 mod memory;
-mod product;
-mod settings;
+mod runtime;
+mod state;
 mod stream;
-mod task;
-mod transfer;
-mod variable;
-mod version;
-mod world;
 
 /// Runs when the library is loaded: what is set up once must not be half done in a thread that a fork leaves behind.
 extern "C" fn loaded() {
-    settings::settings();
+    config::settings::settings();
     fork::watch();
 }
 

@@ -3,30 +3,31 @@
 //! The arrays are read no further and in no other order than the vendor reads them.
 
 use super::linear;
-use crate::argument::{entry, positive, required};
-use crate::context;
-use crate::error::{INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail};
+use super::transfer;
+use crate::config::settings::settings;
+use crate::edge::argument::{entry, positive, required};
+use crate::edge::error::{INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail};
 use crate::gate::gated;
-use crate::memory::registry::{self, Location, locate};
-use crate::settings::settings;
-use crate::stream::{self, Stream};
-use crate::task::Clock;
-use crate::transfer;
+use crate::state::context;
+use crate::state::registry::{self, Location, locate};
+use crate::state::stream::Stream;
+use crate::state::task::Clock;
+use crate::stream;
 use std::ffi::c_void;
 
 /// `aclrtMemcpyBatchAttr`: where the caller says the memory is.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Attribute {
-    dst: Place,
-    src: Place,
+    dst: BlockKind,
+    src: BlockKind,
     reserved: [u8; 16],
 }
 
 /// `aclrtMemLocation`
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockKind {
     id: u32,
     kind: i32,
 }
@@ -215,7 +216,9 @@ impl Batch {
             Ok(())
         })?;
         if items.iter().any(|item| item.pageable) {
-            check(!on.is_captured(), RT_PARAM_INVALID, || "a copy of pageable memory cannot be captured".into())?;
+            check(!stream::is_captured(on), RT_PARAM_INVALID, || {
+                "a copy of pageable memory cannot be captured".into()
+            })?;
             stream::synchronize_any(stream)?;
             return self.all_now();
         }
@@ -336,7 +339,7 @@ impl Batch {
     }
 }
 
-impl Place {
+impl BlockKind {
     /// 107000 unless the memory is where the attribute says. Pageable memory counts as the host's.
     fn matches(self, real: Location, array: &str, at: usize) -> Outcome {
         let said = if self.kind == HOST_NUMA { HOST } else { self.kind };

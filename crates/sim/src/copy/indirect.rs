@@ -2,15 +2,15 @@
 
 use super::kind::Kind;
 use super::linear;
-use crate::argument::{put, required};
-use crate::context;
-use crate::error::{INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail};
+use super::transfer;
+use crate::config::settings::settings;
+use crate::edge::argument::{put, required};
+use crate::edge::error::{INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail};
 use crate::gate::gated;
-use crate::memory::registry::{Location, locate};
-use crate::settings::settings;
+use crate::state::context;
+use crate::state::registry::{Location, locate};
+use crate::state::task::Task;
 use crate::stream;
-use crate::task::Task;
-use crate::transfer;
 use std::ffi::c_void;
 
 /// The most bytes the copy engine moves in one such task.

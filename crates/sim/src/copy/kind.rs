@@ -1,7 +1,7 @@
 //! The direction of a copy: what the caller says, and what the runtime makes of it when it knows the addresses.
 
-use crate::error::{INVALID_PARAM, Outcome, RT_PARAM_INVALID, fail};
-use crate::memory::registry::Location;
+use crate::edge::error::{INVALID_PARAM, Outcome, RT_PARAM_INVALID, fail};
+use crate::state::registry::Location;
 
 /// `aclrtMemcpyKind`
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,19 +1,20 @@
 //! `aclrtMemcpy`, `aclrtMemcpyAsync` and `aclrtMemcpyAsyncWithCondition`: one range to another.
 
 use super::kind::Kind;
-use crate::argument::required;
-use crate::capture;
-use crate::context;
-use crate::error::{
+use super::transfer;
+use crate::config::settings::{RunMode, settings};
+use crate::edge::argument::required;
+use crate::edge::error::{
     Fail, Outcome, RT_CAPTURE_MODE_BLOCK_ASYNC, RT_CAPTURE_MODE_NOT_SUPPORT, RT_FEATURE_NOT_SUPPORT,
     RT_MEMORY_ALLOCATION, RT_PARAM_INVALID, check, fail,
 };
 use crate::gate::gated;
-use crate::memory::registry::{self, Location, locate};
-use crate::settings::{RunMode, settings};
-use crate::stream::{self, Stream};
-use crate::task::{Clock, Task};
-use crate::transfer;
+use crate::state::context;
+use crate::state::registry::{self, Location, locate};
+use crate::state::stream::Stream;
+use crate::state::task::{Clock, Task};
+use crate::stream;
+use crate::stream::capture;
 use std::ffi::c_void;
 
 gated! {
@@ -164,7 +165,7 @@ fn check_buffered(Range { dst, src, .. }: Range) -> Outcome {
 
 /// A copy of pageable memory: refused in a capture, otherwise done at once when the stream is idle.
 pub fn blocking(stream: Option<&'static Stream>, copy: impl FnOnce() -> Outcome) -> Outcome {
-    let captured = stream.is_some_and(Stream::is_captured);
+    let captured = stream.is_some_and(stream::is_captured);
     check(!captured, RT_PARAM_INVALID, || "a copy of pageable memory cannot be captured".into())?;
     stream::synchronize(stream, None)?;
     copy().map_err(|failure| match failure.code {

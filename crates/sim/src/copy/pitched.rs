@@ -2,16 +2,16 @@
 
 use super::kind::Kind;
 use super::linear::{self, Range};
-use crate::argument::required;
-use crate::capture;
-use crate::context;
-use crate::error::{INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail};
+use super::transfer;
+use crate::config::settings::{RunMode, settings};
+use crate::edge::argument::required;
+use crate::edge::error::{INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT, RT_PARAM_INVALID, check, fail};
 use crate::gate::gated;
-use crate::memory::registry::{self, locate};
-use crate::settings::{RunMode, settings};
+use crate::state::context;
+use crate::state::registry::{self, locate};
+use crate::state::task::{Clock, Task};
 use crate::stream;
-use crate::task::{Clock, Task};
-use crate::transfer;
+use crate::stream::capture;
 use std::ffi::c_void;
 
 const MAX_HEIGHT: usize = 5 * 1024 * 1024;

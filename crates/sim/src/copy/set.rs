@@ -1,15 +1,16 @@
 //! `aclrtMemset`, `aclrtMemsetD32` and their forms on a stream: one value over a range.
 
-use crate::argument::required;
-use crate::capture;
-use crate::context;
-use crate::error::{INVALID_PARAM, Outcome, RT_PARAM_INVALID, check};
+use super::transfer;
+use crate::config::settings::settings;
+use crate::edge::argument::required;
+use crate::edge::error::{INVALID_PARAM, Outcome, RT_PARAM_INVALID, check};
 use crate::gate::gated;
-use crate::memory::registry::{self, Location, locate};
-use crate::settings::settings;
+use crate::state::context;
+use crate::state::registry::{self, Location, locate};
+use crate::state::stream::Stream;
+use crate::state::task::{Clock, Task};
 use crate::stream;
-use crate::task::{Clock, Task};
-use crate::transfer;
+use crate::stream::capture;
 use std::ffi::c_void;
 
 gated! {
@@ -89,7 +90,7 @@ fn check_words(pointer: *mut c_void, size: usize, count: usize) -> Outcome<(usiz
     Ok((dst, place))
 }
 
-fn words(dst: usize, place: Location, value: u32, count: usize, stream: Option<&'static stream::Stream>) -> Outcome {
+fn words(dst: usize, place: Location, value: u32, count: usize, stream: Option<&'static Stream>) -> Outcome {
     if place == Location::Host {
         return transfer::set_words(dst, value, count);
     }

@@ -2,13 +2,13 @@
 
 use super::kind::Kind;
 use super::linear::{self, Range};
-use crate::argument::required;
-use crate::context;
-use crate::error::{FAILURE, INVALID_PARAM, Outcome, RT_INVALID_SYMBOL, check, fail};
+use crate::edge::argument::required;
+use crate::edge::error::{FAILURE, INVALID_PARAM, Outcome, RT_INVALID_SYMBOL, check, fail};
 use crate::gate::gated;
 use crate::memory::malloc;
+use crate::state::context;
+use crate::state::world;
 use crate::stream;
-use crate::world;
 use std::ffi::c_void;
 
 gated! {

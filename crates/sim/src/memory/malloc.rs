@@ -1,9 +1,10 @@
 //! Giving and taking memory: of the device, pinned on the host, and managed.
 
-use super::registry::{self, Backing, Block, Place};
-use crate::argument::{exports, pointer, positive, put, required};
-use crate::context;
-use crate::error::{INVALID_PARAM, Outcome, RT_PARAM_INVALID, check, fail};
+use crate::config::settings::valid_device;
+use crate::edge::argument::{entry, exports, pointer, positive, put, required};
+use crate::edge::error::{INVALID_PARAM, Outcome, RT_PARAM_INVALID, check, fail};
+use crate::state::context;
+use crate::state::registry::{self, Backing, Block, BlockKind};
 use crate::stream;
 use std::ffi::c_void;
 
@@ -82,7 +83,7 @@ exports! {
         context::current()?;
         let backing = Backing::new(size as usize)?;
         let start = backing.start();
-        insert(start, size as usize, Place::Managed(backing));
+        insert(start, size as usize, BlockKind::Managed(backing));
         put(ptr, "ptr", pointer(start))
     };
 }
@@ -113,9 +114,9 @@ fn configured(target: *mut *mut c_void, size: usize, config: *const Config) -> O
     positive(size, "size")?;
     let mut device = context::current()?.device;
     for at in 0..count {
-        let attribute = crate::argument::entry(attributes, at);
+        let attribute = entry(attributes, at);
         if attribute.kind == ATTRIBUTE_DEVICE_ID {
-            device = crate::device::valid(attribute.value[0] as i32)?;
+            device = valid_device(attribute.value[0] as i32)?;
         }
     }
     put(target, "devPtr", pointer(allocate(device, size)?))
@@ -127,8 +128,8 @@ pub fn allocate(device: u32, size: usize) -> Outcome<usize> {
     let place = Backing::new(size).and_then(|backing| {
         let mut registry = registry::write();
         let start = registry.take(size, 512)?;
-        let place = Place::Device(device, backing);
-        registry.blocks.insert(start, Block { size, place });
+        let kind = BlockKind::Device(device, backing);
+        registry.blocks.insert(start, Block { size, kind });
         Ok(start)
     });
     if place.is_err() {
@@ -143,12 +144,12 @@ fn pinned(target: *mut *mut c_void, size: usize, name: &str) -> Outcome {
     context::current()?;
     let backing = Backing::new(size)?;
     let start = backing.start();
-    insert(start, size, Place::Pinned(backing));
+    insert(start, size, BlockKind::Pinned(backing));
     put(target, name, pointer(start))
 }
 
-fn insert(start: usize, size: usize, place: Place) {
-    let block = Block { size, place };
+fn insert(start: usize, size: usize, kind: BlockKind) {
+    let block = Block { size, kind };
     registry::write().blocks.insert(start, block);
 }
 
@@ -156,16 +157,16 @@ fn free_device(address: *mut c_void) -> Outcome {
     let start = required(address, "devPtr")?;
     context::current()?;
     let mut registry = registry::write();
-    match registry.blocks.get(&start).map(|block| &block.place) {
-        Some(Place::Device(..)) => registry.give_back(start),
-        Some(Place::Managed(_)) => {}
+    match registry.blocks.get(&start).map(|block| &block.kind) {
+        Some(BlockKind::Device(..)) => registry.give_back(start),
+        Some(BlockKind::Managed(_)) => {}
         _ => {
             return fail(RT_PARAM_INVALID, format!("devPtr={address:?} is not the start of device memory"));
         }
     }
     let block = registry.blocks.remove(&start);
     drop(registry);
-    if let Some(Block { size, place: Place::Device(device, ..) }) = block {
+    if let Some(Block { size, kind: BlockKind::Device(device, ..) }) = block {
         registry::discharge(device, size);
     }
     Ok(())
@@ -174,25 +175,8 @@ fn free_device(address: *mut c_void) -> Outcome {
 fn free_host(address: *mut c_void) -> Outcome {
     let start = required(address, "hostPtr")?;
     let mut registry = registry::write();
-    let pinned = registry.blocks.get(&start).is_some_and(|block| matches!(block.place, Place::Pinned(_)));
+    let pinned = registry.blocks.get(&start).is_some_and(|block| matches!(block.kind, BlockKind::Pinned(_)));
     check(pinned, RT_PARAM_INVALID, || format!("hostPtr={address:?} is not the start of pinned memory"))?;
     registry.blocks.remove(&start);
     Ok(())
-}
-
-/// Gives everything back that is `device`'s: its last context is gone.
-pub fn release_device(device: u32) {
-    let mut registry = registry::write();
-    let of_device: Vec<usize> = registry
-        .blocks
-        .iter()
-        .filter(|(_, block)| matches!(block.place, Place::Device(id, ..) if id == device))
-        .map(|(start, _)| *start)
-        .collect();
-    for start in of_device {
-        registry.give_back(start);
-        if let Some(block) = registry.blocks.remove(&start) {
-            registry::discharge(device, block.size);
-        }
-    }
 }

@@ -1,11 +1,12 @@
 //! Addresses and physical memory apart: reserve a range, allocate memory, map one onto the other.
 
-use super::registry::{self, Backing, Block, Place};
-use crate::argument::{exports, pointer, positive, put, required};
-use crate::context;
-use crate::device;
-use crate::error::{INVALID_PARAM, Outcome, RT_INVALID_HANDLE, RT_PARAM_INVALID, check, fail};
-use crate::world::{self, Head, handle, object};
+use crate::config::settings::valid_device;
+use crate::edge::argument::{exports, pointer, positive, put, required};
+use crate::edge::error::{INVALID_PARAM, Outcome, RT_INVALID_HANDLE, RT_PARAM_INVALID, check, fail};
+use crate::state::context;
+use crate::state::object::{Head, handle, object};
+use crate::state::registry::{self, Backing, Block, BlockKind};
+use crate::state::world::{self, Physical};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -26,19 +27,6 @@ pub struct Property {
 #[repr(C)]
 struct Handle {
     head: Head,
-}
-
-/// Physical memory of a device.
-pub struct Physical {
-    device: u32,
-    size: usize,
-    backing: Arc<Backing>,
-}
-
-impl Drop for Physical {
-    fn drop(&mut self) {
-        registry::discharge(self.device, self.size);
-    }
 }
 
 exports! {
@@ -98,7 +86,7 @@ exports! {
         let start = required(virPtr, "virPtr")?;
         context::current()?;
         let mut registry = registry::write();
-        let mapped = registry.blocks.get(&start).is_some_and(|block| matches!(block.place, Place::Mapped(..)));
+        let mapped = registry.blocks.get(&start).is_some_and(|block| matches!(block.kind, BlockKind::Mapped(..)));
         check(mapped, RT_PARAM_INVALID, || format!("virPtr={virPtr:?} is not the start of a mapping"))?;
         registry.blocks.remove(&start);
         Ok(())
@@ -115,7 +103,7 @@ fn allocate(target: *mut *mut c_void, size: usize, property: *const Property) ->
         format!("prop->location.type={} is not supported", property.location_kind)
     })?;
     context::current()?;
-    let device = device::valid(property.location_id as i32)?;
+    let device = valid_device(property.location_id as i32)?;
     registry::charge(device, size)?;
     let backing = match Backing::new(size) {
         Ok(backing) => backing,
@@ -148,7 +136,7 @@ fn map(start: usize, size: usize, offset: usize, physical: *mut c_void) -> Outco
     check(inside && free, RT_PARAM_INVALID, || {
         format!("virPtr={start:#x} is not reserved for {size} bytes, or is mapped")
     })?;
-    let place = Place::Mapped(physical.device, Arc::clone(&physical.backing), offset);
-    registry.blocks.insert(start, Block { size, place });
+    let kind = BlockKind::Mapped(physical.device, Arc::clone(&physical.backing), offset);
+    registry.blocks.insert(start, Block { size, kind });
     Ok(())
 }

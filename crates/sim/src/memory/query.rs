@@ -1,10 +1,10 @@
 //! Questions about memory: where a pointer points, how much is left.
 
-use super::registry::{self, Location, Place, locate};
-use crate::argument::{entry, exports, pointer, put, required};
-use crate::context;
-use crate::error::{Outcome, RT_PARAM_INVALID, check, fail};
-use crate::settings::settings;
+use crate::config::settings::settings;
+use crate::edge::argument::{entry, exports, pointer, put, required};
+use crate::edge::error::{Outcome, RT_PARAM_INVALID, check, fail};
+use crate::state::context;
+use crate::state::registry::{self, BlockKind, Location, locate};
 use std::ffi::c_void;
 
 /// `aclrtPtrAttributes`
@@ -77,9 +77,9 @@ fn range(address: *mut c_void, base: *mut *mut c_void, size: *mut usize) -> Outc
     context::current()?;
     let registry = registry::read();
     let found = registry.find(at);
-    let Some((start, block)) =
-        found.filter(|(_, block)| matches!(block.place, Place::Device(..) | Place::Mapped(..) | Place::Pinned(_)))
-    else {
+    let Some((start, block)) = found.filter(|(_, block)| {
+        matches!(block.kind, BlockKind::Device(..) | BlockKind::Mapped(..) | BlockKind::Pinned(_))
+    }) else {
         return fail(RT_PARAM_INVALID, format!("ptr={address:?} is in no block"));
     };
     if !base.is_null() {

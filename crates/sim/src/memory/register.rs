@@ -1,12 +1,12 @@
 //! Host memory of the program that is made known to the device.
 
-use super::registry::{self, Block, Place};
-use crate::argument::{exports, pointer, put, required};
-use crate::context;
-use crate::error::{
+use crate::edge::argument::{exports, pointer, put, required};
+use crate::edge::error::{
     HOST_MEMORY_ALREADY_REGISTERED, HOST_MEMORY_NOT_REGISTERED, INVALID_PARAM, Outcome, RT_FEATURE_NOT_SUPPORT,
     RT_PARAM_INVALID, check, fail,
 };
+use crate::state::context;
+use crate::state::registry::{self, Block, BlockKind};
 use std::ffi::c_void;
 
 /// `aclrtHostRegisterType`: IO memory and read-only, or 0 for mapped.
@@ -43,7 +43,7 @@ exports! {
         let start = required(ptr, "ptr")?;
         context::current()?;
         let mut registry = registry::write();
-        let Some(Place::Registered(mirror)) = registry.blocks.get(&start).map(|block| &block.place) else {
+        let Some(BlockKind::Registered(mirror)) = registry.blocks.get(&start).map(|block| &block.kind) else {
             return fail(HOST_MEMORY_NOT_REGISTERED, format!("ptr={ptr:?} is not registered"));
         };
         if let Some(mirror) = *mirror {
@@ -60,7 +60,7 @@ exports! {
         check(flag == 0, INVALID_PARAM, || format!("flag={flag} must be 0"))?;
         context::current()?;
         match registry::read().find(address) {
-            Some((start, Block { place: Place::Registered(Some(mirror)), .. })) => {
+            Some((start, Block { kind: BlockKind::Registered(Some(mirror)), .. })) => {
                 put(pDevice, "pDevice", pointer(mirror + (address - start)))
             }
             _ => fail(RT_PARAM_INVALID, format!("pHost={pHost:?} is not mapped to the device")),
@@ -83,14 +83,14 @@ fn register(start: usize, size: usize, device: Option<u32>) -> Outcome<Option<us
         Some(device) => Some(mirror(&mut registry, start, size, device)?),
         None => None,
     };
-    let place = Place::Registered(mirror);
-    registry.blocks.insert(start, Block { size, place });
+    let kind = BlockKind::Registered(mirror);
+    registry.blocks.insert(start, Block { size, kind });
     Ok(mirror)
 }
 
 fn mirror(registry: &mut registry::Registry, host: usize, size: usize, device: u32) -> Outcome<usize> {
     let start = registry.take(size, registry::PAGE)?;
-    let place = Place::Mirror(device, host);
-    registry.blocks.insert(start, Block { size, place });
+    let kind = BlockKind::Mirror(device, host);
+    registry.blocks.insert(start, Block { size, kind });
     Ok(start)
 }

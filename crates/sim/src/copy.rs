@@ -9,3 +9,4 @@ mod pitched;
 mod set;
 #[cfg(not(feature = "cann-8-5"))]
 mod symbol;
+mod transfer;

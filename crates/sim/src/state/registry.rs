@@ -3,10 +3,10 @@
 //! A device address lies in the window of the vendor's driver. There it is only reserved, so that the host faults on
 //! it; the bytes are in a backing elsewhere, which a copy under way keeps alive.
 
-use crate::error::{
+use crate::config::settings::{MAX_DEVICES, settings};
+use crate::edge::error::{
     Outcome, RT_DRV_INTERNAL_ERROR, RT_INVALID_HANDLE, RT_MEMORY_ALLOCATION, RT_PARAM_INVALID, check, fail,
 };
-use crate::settings::{MAX_DEVICES, settings};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl Drop for Backing {
 }
 
 /// What a block is.
-pub enum Place {
+pub enum BlockKind {
     /// Memory of a device.
     Device(u32, Arc<Backing>),
     /// Physical memory of a device, mapped from this offset of its backing on.
@@ -86,17 +86,17 @@ pub struct Block {
     /// In bytes.
     pub size: usize,
     /// What it is.
-    pub place: Place,
+    pub kind: BlockKind,
 }
 
 impl Block {
     fn location(&self) -> Location {
-        match &self.place {
-            Place::Device(device, _) | Place::Mapped(device, ..) | Place::Mirror(device, _) => {
+        match &self.kind {
+            BlockKind::Device(device, _) | BlockKind::Mapped(device, ..) | BlockKind::Mirror(device, _) => {
                 Location::Device(*device)
             }
-            Place::Pinned(_) | Place::Registered(_) => Location::Host,
-            Place::Managed(_) => Location::Managed,
+            BlockKind::Pinned(_) | BlockKind::Registered(_) => Location::Host,
+            BlockKind::Managed(_) => Location::Managed,
         }
     }
 }
@@ -216,16 +216,16 @@ pub fn piece(address: usize) -> Outcome<(Piece, usize)> {
         return unallocated(address);
     };
     let (inside, left) = (address - start, block.size - (address - start));
-    match &block.place {
-        Place::Device(_, backing) => {
+    match &block.kind {
+        BlockKind::Device(_, backing) => {
             let bytes = backing.start() + inside;
             Ok((Piece::Backed(bytes, Arc::clone(backing)), left))
         }
-        Place::Mapped(_, backing, offset) => {
+        BlockKind::Mapped(_, backing, offset) => {
             let bytes = backing.start() + offset + inside;
             Ok((Piece::Backed(bytes, Arc::clone(backing)), left))
         }
-        Place::Mirror(_, host) => Ok((Piece::Host(host + inside), left)),
+        BlockKind::Mirror(_, host) => Ok((Piece::Host(host + inside), left)),
         _ => unallocated(address),
     }
 }
@@ -274,6 +274,23 @@ pub fn discharge(device: u32, size: usize) {
 pub fn free(device: u32) -> u64 {
     let used = USED[device as usize].load(Ordering::Acquire);
     settings().memory.saturating_sub(used)
+}
+
+/// Gives everything back that is `device`'s: its last context is gone.
+pub fn release_device(device: u32) {
+    let mut registry = write();
+    let of_device: Vec<usize> = registry
+        .blocks
+        .iter()
+        .filter(|(_, block)| matches!(block.kind, BlockKind::Device(id, ..) if id == device))
+        .map(|(start, _)| *start)
+        .collect();
+    for start in of_device {
+        registry.give_back(start);
+        if let Some(block) = registry.blocks.remove(&start) {
+            discharge(device, block.size);
+        }
+    }
 }
 
 fn map(wish: *mut c_void, size: usize, protection: i32, flags: i32) -> Option<usize> {

@@ -1,14 +1,15 @@
 //! Devices: how many, which one is the thread's, who reaches whom; and the beginning and end of the runtime.
 
-use crate::argument::{exports, put, required};
-use crate::context;
-use crate::error::{
-    FEATURE_UNSUPPORTED, INVALID_PARAM, Outcome, REPEAT_FINALIZE, REPEAT_INITIALIZE, RT_CONTEXT_NULL,
-    RT_INVALID_DEVICEID, RT_PARAM_INVALID, check, fail,
+use super::context;
+use crate::config::settings::{RunMode, settings, valid_device};
+use crate::edge::argument::{exports, put, required};
+use crate::edge::error::{
+    FEATURE_UNSUPPORTED, INVALID_PARAM, Outcome, REPEAT_FINALIZE, REPEAT_INITIALIZE, RT_CONTEXT_NULL, RT_PARAM_INVALID,
+    check,
 };
-use crate::settings::{RunMode, settings};
+use crate::state::context::{Context, current, set_current};
+use crate::state::world::{self, Lifecycle};
 use crate::stream;
-use crate::world::{self, Life};
 use std::ffi::c_char;
 
 exports! {
@@ -16,21 +17,21 @@ exports! {
     fn aclInit(configPath: *const c_char) => {
         let _ = configPath;
         let mut world = world::lock();
-        check(world.life != Life::Initialized, REPEAT_INITIALIZE, || "aclInit was called before".into())?;
-        world.life = Life::Initialized;
+        check(world.lifecycle != Lifecycle::Initialized, REPEAT_INITIALIZE, || "aclInit was called before".into())?;
+        world.lifecycle = Lifecycle::Initialized;
         Ok(())
     };
     /// Ends. Devices keep what they have until they are reset.
     fn aclFinalize() => {
         let mut world = world::lock();
-        check(world.life != Life::Finalized, REPEAT_FINALIZE, || "aclFinalize was called before".into())?;
-        world.life = Life::Finalized;
+        check(world.lifecycle != Lifecycle::Finalized, REPEAT_FINALIZE, || "aclFinalize was called before".into())?;
+        world.lifecycle = Lifecycle::Finalized;
         Ok(())
     };
     /// Takes a device: its default context becomes the thread's.
     fn aclrtSetDevice(deviceId: i32) => {
-        let device = valid(deviceId)?;
-        context::set_current(take(device));
+        let device = valid_device(deviceId)?;
+        set_current(take(device));
         Ok(())
     };
     /// Gives a device back; the last one ends its default context.
@@ -40,7 +41,7 @@ exports! {
     /// The device of the thread's context.
     fn aclrtGetDevice(deviceId: *mut i32) => {
         required(deviceId, "deviceId")?;
-        put(deviceId, "deviceId", context::current()?.device as i32)
+        put(deviceId, "deviceId", current()?.device as i32)
     };
     /// How many devices there are.
     fn aclrtGetDeviceCount(count: *mut u32) => put(count, "count", settings().devices);
@@ -53,18 +54,18 @@ exports! {
         put(runMode, "runMode", mode)
     };
     /// Waits until every stream of the thread's device is idle.
-    fn aclrtSynchronizeDevice() => stream::synchronize_device(context::current()?.device, None);
+    fn aclrtSynchronizeDevice() => stream::synchronize_device(current()?.device, None);
     /// As `aclrtSynchronizeDevice`, for at most `timeout` milliseconds; -1 is for ever.
     fn aclrtSynchronizeDeviceWithTimeout(timeout: i32) => {
         let limit = stream::limit(timeout)?;
-        stream::synchronize_device(context::current()?.device, limit)
+        stream::synchronize_device(current()?.device, limit)
     };
     /// Whether a device can reach a peer: all can.
     fn aclrtDeviceCanAccessPeer(canAccessPeer: *mut i32, deviceId: i32, peerDeviceId: i32) => {
         two_devices(deviceId, peerDeviceId)?;
         check(!canAccessPeer.is_null(), RT_PARAM_INVALID, || "canAccessPeer must not be NULL".into())?;
-        valid(deviceId)?;
-        valid(peerDeviceId)?;
+        valid_device(deviceId)?;
+        valid_device(peerDeviceId)?;
         put(canAccessPeer, "canAccessPeer", 1)
     };
     /// Lets the thread's device reach a peer. `flags` is 0.
@@ -82,16 +83,7 @@ pub extern "C-unwind" fn aclrtGetSocName() -> *const c_char {
     settings().product.name.as_ptr()
 }
 
-/// A device id that exists; 107001 otherwise.
-pub fn valid(id: i32) -> Outcome<u32> {
-    let devices = settings().devices;
-    match u32::try_from(id) {
-        Ok(device) if device < devices => Ok(device),
-        _ => fail(RT_INVALID_DEVICEID, format!("deviceId={id} is not in [0, {devices})")),
-    }
-}
-
-fn take(device: u32) -> &'static context::Context {
+fn take(device: u32) -> &'static Context {
     let existing = {
         let mut world = world::lock();
         let state = &mut world.devices[device as usize];
@@ -121,7 +113,7 @@ enum Release {
 }
 
 fn give_back(id: i32, release: Release) -> Outcome {
-    let device = valid(id)?;
+    let device = valid_device(id)?;
     let ended = {
         let mut world = world::lock();
         let state = &mut world.devices[device as usize];
@@ -147,9 +139,9 @@ fn two_devices(device: i32, peer: i32) -> Outcome {
 }
 
 fn set_peer(peer: i32, change: impl FnOnce(u64, u64) -> u64) -> Outcome {
-    let device = context::current()?.device;
+    let device = current()?.device;
     two_devices(device as i32, peer)?;
-    let bit = 1 << valid(peer)?;
+    let bit = 1 << valid_device(peer)?;
     let mut world = world::lock();
     let peers = &mut world.devices[device as usize].peers;
     *peers = change(*peers, bit);

@@ -1,50 +1,20 @@
 //! Events: marks in a stream that others wait for.
 
-use crate::argument::{exports, put, required};
-use crate::capture;
-use crate::context;
-use crate::error::{
-    Outcome, RT_EVENT_CAPTURED, RT_EVENT_NOT_COMPLETE, RT_EVENT_SYNC_TIMEOUT, RT_INVALID_HANDLE, RT_PARAM_INVALID,
-    RT_STREAM_ABORT, check, fail,
+use super::tickets::state;
+use super::{queue, recording};
+use crate::edge::argument::{exports, put, required};
+use crate::edge::error::{
+    Outcome, RT_EVENT_CAPTURED, RT_EVENT_NOT_COMPLETE, RT_EVENT_SYNC_TIMEOUT, RT_PARAM_INVALID, check, fail,
 };
-use crate::stream::{self, Stream};
-use crate::task::Task;
-use crate::world::{self, EVENTS, Head, World, handle, object};
+use crate::state::context;
+use crate::state::event::{Event, EventState, MAGIC};
+use crate::state::object::{Head, handle, object};
+use crate::state::stream::Stream;
+use crate::state::task::Task;
+use crate::state::world::{self, EVENTS, World};
 use std::ffi::c_void;
 use std::sync::MutexGuard;
 use std::time::Instant;
-
-const MAGIC: u64 = 0x0074_6e65_7665_4353;
-
-/// An event. Leaked; ended by its head. What changes of it is its `EventState`.
-#[repr(C)]
-pub struct Event {
-    /// Its identity and whether it lives.
-    pub head: Head,
-    /// Made by `aclrtCreateEventExWithFlag`: a wait before the first record is over at once.
-    extended: bool,
-}
-
-/// What changes of an event. Each record has a ticket, from 1.
-#[derive(Default)]
-pub struct EventState {
-    issued: u64,
-    done: u64,
-    /// Records up to this ticket no longer count.
-    reset: u64,
-    waiting: u32,
-    when: Option<Instant>,
-    /// The model that captured the last record.
-    pub capture: Option<u64>,
-    /// The stream whose captured record was the last.
-    pub captured_on: Option<u64>,
-}
-
-impl EventState {
-    fn is_complete(&self) -> bool {
-        self.issued > self.reset && self.done >= self.issued
-    }
-}
 
 exports! {
     /// A new event.
@@ -68,11 +38,11 @@ exports! {
         Ok(())
     };
     /// Records an event when the stream's tasks so far are done.
-    fn aclrtRecordEvent(event: *mut c_void, stream: *mut c_void) => record(named(event)?, stream::named(stream)?);
+    fn aclrtRecordEvent(event: *mut c_void, stream: *mut c_void) => record(named(event)?, queue::named(stream)?);
     /// Makes an event not recorded again.
     fn aclrtResetEvent(event: *mut c_void, stream: *mut c_void) => {
         let event = named(event)?;
-        stream::in_current_context(stream::named(stream)?)?;
+        queue::in_current_context(queue::named(stream)?)?;
         let mut world = world::lock();
         let state = state(&mut world, event)?;
         state.reset = state.issued;
@@ -99,11 +69,11 @@ exports! {
     /// As `aclrtSynchronizeEvent`, for at most `timeout` milliseconds; -1 is for ever.
     fn aclrtSynchronizeEventWithTimeout(event: *mut c_void, timeout: i32) => synchronize(event, timeout);
     /// Lets a stream wait for an event.
-    fn aclrtStreamWaitEvent(stream: *mut c_void, event: *mut c_void) => wait(stream::named(stream)?, named(event)?);
+    fn aclrtStreamWaitEvent(stream: *mut c_void, event: *mut c_void) => wait(queue::named(stream)?, named(event)?);
     /// As `aclrtStreamWaitEvent`; the limit of the wait is not simulated.
     fn aclrtStreamWaitEventWithTimeout(stream: *mut c_void, event: *mut c_void, timeout: i32) => {
         check(timeout >= 0, RT_PARAM_INVALID, || format!("timeout={timeout} must not be negative"))?;
-        wait(stream::named(stream)?, named(event)?)
+        wait(queue::named(stream)?, named(event)?)
     };
     /// The milliseconds between two recorded events.
     fn aclrtEventElapsedTime(ms: *mut f32, startEvent: *mut c_void, endEvent: *mut c_void) => {
@@ -131,13 +101,6 @@ fn named(event: *mut c_void) -> Outcome<&'static Event> {
     object(event, MAGIC, "event")
 }
 
-fn state<'w>(world: &'w mut World, event: &Event) -> Outcome<&'w mut EventState> {
-    match world.events.get_mut(&event.head.id) {
-        Some(state) => Ok(state),
-        None => fail(RT_INVALID_HANDLE, "event was destroyed"),
-    }
-}
-
 /// The world, unless the event's last record was captured: then 107028.
 fn uncaptured(event: &Event) -> Outcome<MutexGuard<'static, World>> {
     let mut world = world::lock();
@@ -147,10 +110,10 @@ fn uncaptured(event: &Event) -> Outcome<MutexGuard<'static, World>> {
 }
 
 fn record(event: &'static Event, stream: Option<&'static Stream>) -> Outcome {
-    let on = stream::in_current_context(stream)?;
+    let on = queue::in_current_context(stream)?;
     let ticket = {
         let mut world = world::lock();
-        if capture::record_event(&mut world, on, event)? {
+        if recording::record_event(&mut world, on, event)? {
             return Ok(());
         }
         let state = state(&mut world, event)?;
@@ -158,23 +121,14 @@ fn record(event: &'static Event, stream: Option<&'static Stream>) -> Outcome {
         state.issued += 1;
         state.issued
     };
-    stream::submit(stream, Task::Record(event, ticket))
-}
-
-/// The worker has come to a record.
-pub fn recorded(event: &Event, ticket: u64) {
-    if let Ok(state) = state(&mut world::lock(), event) {
-        state.done = state.done.max(ticket);
-        state.when = Some(Instant::now());
-    }
-    EVENTS.notify_all();
+    queue::submit(stream, Task::Record(event, ticket))
 }
 
 fn wait(stream: Option<&'static Stream>, event: &'static Event) -> Outcome {
-    let on = stream::in_current_context(stream)?;
+    let on = queue::in_current_context(stream)?;
     let ticket = {
         let mut world = world::lock();
-        if capture::wait_event(&mut world, on, event)? {
+        if recording::wait_event(&mut world, on, event)? {
             return Ok(());
         }
         let state = state(&mut world, event)?;
@@ -187,30 +141,11 @@ fn wait(stream: Option<&'static Stream>, event: &'static Event) -> Outcome {
         state.waiting += 1;
         ticket
     };
-    stream::submit(stream, Task::Wait(event, ticket))
-}
-
-/// The worker has come to a wait. A destroyed event is not waited for.
-pub fn wait_on_stream(event: &'static Event, ticket: u64, stream: &'static Stream) -> Outcome {
-    let mut world = world::lock();
-    let outcome = loop {
-        match world.events.get(&event.head.id) {
-            Some(state) if state.done < ticket => {}
-            _ => break Ok(()),
-        }
-        if world.queues.get(&stream.head.id).is_none_or(|q| q.aborting) {
-            break fail(RT_STREAM_ABORT, "the stream was aborted");
-        }
-        world = stream::wait(&EVENTS, world, None);
-    };
-    if let Ok(state) = state(&mut world, event) {
-        state.waiting = state.waiting.saturating_sub(1);
-    }
-    outcome
+    queue::submit(stream, Task::Wait(event, ticket))
 }
 
 fn synchronize(event: *mut c_void, timeout: i32) -> Outcome {
-    let limit = stream::limit(timeout)?;
+    let limit = queue::limit(timeout)?;
     let event = named(event)?;
     context::current()?;
     let end = limit.map(|limit| Instant::now() + limit);
@@ -221,7 +156,7 @@ fn synchronize(event: *mut c_void, timeout: i32) -> Outcome {
         if left.is_some_and(|left| left.is_zero()) {
             return fail(RT_EVENT_SYNC_TIMEOUT, "event is not recorded yet");
         }
-        world = stream::wait(&EVENTS, world, left);
+        world = world::wait(&EVENTS, world, left);
     }
     Ok(())
 }

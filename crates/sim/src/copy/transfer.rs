@@ -1,7 +1,7 @@
 //! Moving bytes between host and device memory, wherever they are.
 
-use crate::error::{Fail, Outcome, RT_COPY_DATA, RT_DRV_INTERNAL_ERROR, RT_PARAM_INVALID, RT_SYS_DMA, fail};
-use crate::memory::registry::{Piece, in_window, piece};
+use crate::edge::error::{Fail, Outcome, RT_COPY_DATA, RT_DRV_INTERNAL_ERROR, RT_PARAM_INVALID, RT_SYS_DMA, fail};
+use crate::state::registry::{Piece, in_window, piece};
 use std::io::{Error, ErrorKind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! How an argument is read and a result is written at the C edge.
 
-use crate::error::{INVALID_PARAM, Outcome, check};
+use super::error::{INVALID_PARAM, Outcome, check};
 use std::ffi::c_void;
 
 /// Makes exports of the vendor's name whose body runs inside `error::answer`.
@@ -9,7 +9,7 @@ macro_rules! exports {
         $(#[$meta])*
         #[unsafe(no_mangle)]
         pub extern "C-unwind" fn $name($($arg: $type),*) -> i32 {
-            $crate::error::answer(stringify!($name), || $body)
+            $crate::edge::error::answer(stringify!($name), || $body)
         }
     )*};
 }

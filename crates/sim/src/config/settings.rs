@@ -1,8 +1,9 @@
 //! What the `ASCENDCL_SIM_*` variables ask for. Read once, at the first call; nonsense means the default.
 
-use crate::cann::Cann;
-use crate::fault::{self, Fault};
-use crate::product::{self, PRODUCTS, Product};
+use super::cann::Cann;
+use super::fault::{self, Fault};
+use super::product::{self, PRODUCTS, Product};
+use crate::edge::error::{Outcome, RT_INVALID_DEVICEID, fail};
 use std::env;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -113,6 +114,15 @@ fn bytes(text: &str) -> Option<u64> {
 pub fn settings() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get_or_init(Settings::read)
+}
+
+/// A device id that exists; 107001 otherwise.
+pub fn valid_device(id: i32) -> Outcome<u32> {
+    let devices = settings().devices;
+    match u32::try_from(id) {
+        Ok(device) if device < devices => Ok(device),
+        _ => fail(RT_INVALID_DEVICEID, format!("deviceId={id} is not in [0, {devices})")),
+    }
 }
 
 #[cfg(test)]

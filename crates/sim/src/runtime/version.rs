@@ -1,8 +1,8 @@
 //! Who the library says it is.
 
-use crate::argument::{exports, put, required};
-use crate::error::{INVALID_FILE, INVALID_PARAM, check};
-use crate::settings::settings;
+use crate::config::settings::settings;
+use crate::edge::argument::{exports, put, required};
+use crate::edge::error::{INVALID_FILE, INVALID_PARAM, check};
 use std::ffi::{CStr, c_char};
 use std::fs::{File, read_to_string};
 use std::io::Write;

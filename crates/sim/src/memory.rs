@@ -4,4 +4,3 @@ pub mod malloc;
 pub mod mapping;
 pub mod query;
 pub mod register;
-pub mod registry;

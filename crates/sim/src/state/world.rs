@@ -3,23 +3,20 @@
 //! One lock, because a fork has to hold it to leave the child a consistent world. Objects that C code holds a handle
 //! to are leaked and carry only a magic number and an identity; what changes lives here, under the identity.
 
-use crate::capture::Model;
-use crate::context::Context;
-use crate::error::{Outcome, RT_INVALID_HANDLE, fail};
-use crate::event::EventState;
-use crate::memory::mapping::Physical;
-use crate::settings::MAX_DEVICES;
-use crate::stream::Queue;
-use crate::variable::Variable;
+use super::context::Context;
+use super::event::EventState;
+use super::model::Model;
+use super::queue::Queue;
+use super::registry::{self, Backing};
+use crate::config::settings::MAX_DEVICES;
 use std::collections::BTreeMap;
-use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What changes.
 pub struct World {
     /// How far the program has come.
-    pub life: Life,
+    pub lifecycle: Lifecycle,
     /// By device id.
     pub devices: [DeviceState; MAX_DEVICES as usize],
     /// The contexts that live, with their owner-given handles.
@@ -38,7 +35,7 @@ pub struct World {
 
 /// The runtime's life, as `aclInit` and `aclFinalize` see it. Nothing else asks for it.
 #[derive(PartialEq)]
-pub enum Life {
+pub enum Lifecycle {
     /// Neither was called.
     Fresh,
     /// Between the two.
@@ -57,8 +54,41 @@ pub struct DeviceState {
     pub peers: u64,
 }
 
+/// Physical memory of a device.
+pub struct Physical {
+    /// Its device.
+    pub device: u32,
+    /// In bytes.
+    pub size: usize,
+    /// The bytes.
+    pub backing: Arc<Backing>,
+}
+
+impl Drop for Physical {
+    fn drop(&mut self) {
+        registry::discharge(self.device, self.size);
+    }
+}
+
+/// A variable that exists once on each device, from the first time it is used there.
+pub struct Variable {
+    /// In bytes.
+    pub size: usize,
+    /// By device: its address.
+    pub at: BTreeMap<u32, usize>,
+}
+
+impl World {
+    /// Forgets where the variables of `device` lie: its memory is gone.
+    pub fn forget_variables_of(&mut self, device: u32) {
+        for variable in self.variables.values_mut() {
+            variable.at.remove(&device);
+        }
+    }
+}
+
 static WORLD: Mutex<World> = Mutex::new(World {
-    life: Life::Fresh,
+    lifecycle: Lifecycle::Fresh,
     devices: [const { DeviceState { references: 0, primary: None, peers: 0 } }; MAX_DEVICES as usize],
     contexts: BTreeMap::new(),
     queues: BTreeMap::new(),
@@ -76,51 +106,14 @@ pub fn lock() -> MutexGuard<'static, World> {
     WORLD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number no other object of this process has.
-pub fn identity() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// The head of every object behind a handle. It is never freed, so that a stale handle is refused and not a fault.
-#[repr(C)]
-pub struct Head {
-    magic: AtomicU64,
-    /// Under which the world keeps what changes of the object.
-    pub id: u64,
-}
-
-impl Head {
-    /// The head of a new object of the kind `magic`.
-    pub fn new(magic: u64) -> Self {
-        Self { magic: AtomicU64::new(magic), id: identity() }
+/// Waits on a condition of the world, without a limit or for `limit`.
+pub fn wait(
+    condition: &Condvar,
+    world: MutexGuard<'static, World>,
+    limit: Option<Duration>,
+) -> MutexGuard<'static, World> {
+    match limit {
+        None => condition.wait(world).unwrap_or_else(PoisonError::into_inner),
+        Some(limit) => condition.wait_timeout(world, limit).unwrap_or_else(PoisonError::into_inner).0,
     }
-
-    /// Whether the object still lives.
-    pub fn lives(&self) -> bool {
-        self.magic.load(Ordering::Acquire) != 0
-    }
-
-    /// Ends the object: its handle is refused from here on.
-    pub fn end(&self) {
-        self.magic.store(0, Ordering::Release);
-    }
-}
-
-/// The object behind a handle that is not NULL; 107017 if the memory there does not begin with `magic`.
-///
-/// Like the vendor, this reads wherever the handle points: an unmapped address is a segmentation fault.
-pub fn object<T>(handle: *mut c_void, magic: u64, noun: &str) -> Outcome<&'static T> {
-    // SAFETY: the caller's promise, as the vendor takes it: the handle is readable.
-    let found = unsafe { handle.cast::<u64>().read_unaligned() };
-    if found != magic {
-        return fail(RT_INVALID_HANDLE, format!("{noun}={handle:?} is no {noun} or was destroyed"));
-    }
-    // SAFETY: the magic number says that this is one of our leaked objects of the kind `T`.
-    Ok(unsafe { &*handle.cast::<T>() })
-}
-
-/// The handle of a leaked object.
-pub fn handle<T>(object: &'static T) -> *mut c_void {
-    std::ptr::from_ref(object).cast_mut().cast()
 }

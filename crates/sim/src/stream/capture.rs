@@ -1,64 +1,26 @@
 //! Stream capture: tasks are recorded into a model instead of run, and run at each execution of the model.
 
-use crate::argument::{exports, put, required};
-use crate::context::{self, Context};
-use crate::error::{
+use super::queue;
+use crate::edge::argument::{entry, exports, put, required};
+use crate::edge::error::{
     INVALID_PARAM, Outcome, RT_CAPTURE_MODE_NOT_SUPPORT, RT_FEATURE_NOT_SUPPORT, RT_INVALID_HANDLE, RT_PARAM_INVALID,
     RT_STREAM_CAPTURE_UNMATCHED, RT_STREAM_CAPTURE_WRONG_THREAD, RT_STREAM_CAPTURED, RT_STREAM_NOT_CAPTURED,
     RT_STREAM_UNJOINED, check, fail,
 };
-use crate::event::Event;
-use crate::stream::{self, Stream};
-use crate::task::Task;
-use crate::world::{self, Head, World, handle, object};
+use crate::state::context::{self, Context};
+use crate::state::model::{CaptureMode, MAGIC, Model, ModelHandle};
+use crate::state::object::{Head, handle, object};
+use crate::state::stream::Stream;
+use crate::state::world::{self, World};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
-use std::thread::{self, ThreadId};
-
-const MAGIC: u64 = 0x006c_6564_6f6d_4353;
-
-/// A model as C code holds it.
-#[repr(C)]
-struct Handle {
-    head: Head,
-}
-
-/// How far a capture reaches, from the widest to the narrowest.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-enum Mode {
-    Global = 0,
-    ThreadLocal = 1,
-    Relaxed = 2,
-}
-
-impl Mode {
-    fn parse(value: i32) -> Outcome<Self> {
-        match value {
-            0 => Ok(Self::Global),
-            1 => Ok(Self::ThreadLocal),
-            2 => Ok(Self::Relaxed),
-            _ => fail(RT_PARAM_INVALID, format!("mode={value} is not in [0, 3)")),
-        }
-    }
-}
-
-/// What was captured, and while it is, by whom.
-pub struct Model {
-    handle: &'static Handle,
-    tasks: Vec<Task>,
-    origin: &'static Stream,
-    thread: ThreadId,
-    mode: Mode,
-    open: bool,
-    /// Streams that joined through an event and have not been waited for since.
-    unjoined: BTreeSet<u64>,
-}
+use std::thread;
 
 thread_local! {
     static MODES: [Cell<u32>; 3] = const { [const { Cell::new(0) }; 3] };
-    static EXCHANGED: Cell<i32> = const { Cell::new(Mode::Global as i32) };
+    static EXCHANGED: Cell<i32> = const { Cell::new(CaptureMode::Global as i32) };
 }
 
 exports! {
@@ -81,27 +43,27 @@ exports! {
     /// Exchanges the mode that decides what this thread may do during captures.
     fn aclmdlRICaptureThreadExchangeMode(mode: *mut i32) => {
         required(mode, "mode")?;
-        let new = Mode::parse(crate::argument::entry(mode, 0))?;
+        let new = CaptureMode::parse(entry(mode, 0))?;
         context::current()?;
         put(mode, "mode", EXCHANGED.replace(new as i32))
     };
     /// Runs a model and waits, for at most `timeout` milliseconds; -1 is for ever.
     fn aclmdlRIExecute(modelRI: *mut c_void, timeout: i32) => {
         required(modelRI, "modelRI")?;
-        let limit = stream::limit(timeout)?;
+        let limit = queue::limit(timeout)?;
         execute(modelRI, None)?;
-        stream::synchronize(None, limit)
+        queue::synchronize(None, limit)
     };
     /// Runs a model on a stream.
     fn aclmdlRIExecuteAsync(modelRI: *mut c_void, stream: *mut c_void) => {
         required(modelRI, "modelRI")?;
-        let stream = stream::named(stream)?;
+        let stream = queue::named(stream)?;
         execute(modelRI, stream)
     };
     /// Ends a model.
     fn aclmdlRIDestroy(modelRI: *mut c_void) => {
         required(modelRI, "modelRI")?;
-        let model: &'static Handle = object(modelRI, MAGIC, "modelRI")?;
+        let model: &'static ModelHandle = object(modelRI, MAGIC, "modelRI")?;
         model.head.end();
         world::lock().models.remove(&model.head.id);
         Ok(())
@@ -115,8 +77,8 @@ pub fn permit(context: &Context) -> Outcome {
     };
     let own = MODES.with(|modes| self::widest(|mode| modes[mode].get()));
     let forbidden = match EXCHANGED.get() {
-        0 => widest == Mode::Global || own == Some(Mode::ThreadLocal),
-        1 => own == Some(Mode::Global) || own == Some(Mode::ThreadLocal),
+        0 => widest == CaptureMode::Global || own == Some(CaptureMode::ThreadLocal),
+        1 => own == Some(CaptureMode::Global) || own == Some(CaptureMode::ThreadLocal),
         _ => false,
     };
     check(!forbidden, RT_CAPTURE_MODE_NOT_SUPPORT, || {
@@ -124,19 +86,21 @@ pub fn permit(context: &Context) -> Outcome {
     })
 }
 
-fn widest(count: impl Fn(usize) -> u32) -> Option<Mode> {
-    [Mode::Global, Mode::ThreadLocal, Mode::Relaxed].into_iter().find(|mode| count(*mode as usize) > 0)
+fn widest(count: impl Fn(usize) -> u32) -> Option<CaptureMode> {
+    [CaptureMode::Global, CaptureMode::ThreadLocal, CaptureMode::Relaxed]
+        .into_iter()
+        .find(|mode| count(*mode as usize) > 0)
 }
 
 fn begin(stream: *mut c_void, mode: i32) -> Outcome {
-    let stream = stream::named(stream)?;
-    let mode = Mode::parse(mode)?;
+    let stream = queue::named(stream)?;
+    let mode = CaptureMode::parse(mode)?;
     let context = context::current()?;
-    let stream = stream::in_current_context(stream)?;
-    let is_default = std::ptr::eq(stream, context.default_stream());
+    let stream = queue::in_current_context(stream)?;
+    let is_default = std::ptr::eq(stream, context.default_stream);
     check(!is_default, RT_FEATURE_NOT_SUPPORT, || "the default stream cannot be captured".into())?;
     let mut world = world::lock();
-    let handle: &'static Handle = Box::leak(Box::new(Handle { head: Head::new(MAGIC) }));
+    let handle: &'static ModelHandle = Box::leak(Box::new(ModelHandle { head: Head::new(MAGIC) }));
     let id = handle.head.id;
     let Some(queue) = world.queues.get_mut(&stream.head.id) else {
         return fail(RT_INVALID_HANDLE, "stream was destroyed");
@@ -159,9 +123,9 @@ fn begin(stream: *mut c_void, mode: i32) -> Outcome {
 }
 
 fn end(stream: *mut c_void, target: *mut *mut c_void) -> Outcome {
-    let stream = stream::named(stream)?;
+    let stream = queue::named(stream)?;
     check(!target.is_null(), RT_PARAM_INVALID, || "modelRI must not be NULL".into())?;
-    let stream = stream::in_current_context(stream)?;
+    let stream = queue::in_current_context(stream)?;
     let context = context::current()?;
     put(target, "modelRI", std::ptr::null_mut())?;
     let mut world = world::lock();
@@ -183,7 +147,7 @@ fn end(stream: *mut c_void, target: *mut *mut c_void) -> Outcome {
         let count = &modes[mode as usize];
         count.set(count.get().saturating_sub(1));
     });
-    let verdict = check(own || mode == Mode::Relaxed, RT_STREAM_CAPTURE_WRONG_THREAD, || {
+    let verdict = check(own || mode == CaptureMode::Relaxed, RT_STREAM_CAPTURE_WRONG_THREAD, || {
         "the capture began on another thread".into()
     })
     .and_then(|()| {
@@ -214,7 +178,7 @@ fn leave(world: &mut World, model: u64) {
 }
 
 fn info(stream: *mut c_void, status: *mut i32, target: *mut *mut c_void) -> Outcome {
-    let Some(stream) = stream::named(stream)? else {
+    let Some(stream) = queue::named(stream)? else {
         return Ok(());
     };
     let world = world::lock();
@@ -231,64 +195,13 @@ fn info(stream: *mut c_void, status: *mut i32, target: *mut *mut c_void) -> Outc
 }
 
 fn execute(model: *mut c_void, stream: Option<&'static Stream>) -> Outcome {
-    let model: &'static Handle = object(model, MAGIC, "modelRI")?;
+    let model: &'static ModelHandle = object(model, MAGIC, "modelRI")?;
     let tasks = match world::lock().models.get(&model.head.id) {
         Some(model) if !model.open => model.tasks.clone(),
         _ => return fail(RT_PARAM_INVALID, "modelRI is still being captured"),
     };
     for task in tasks {
-        stream::submit(stream, task)?;
+        queue::submit(stream, task)?;
     }
     Ok(())
-}
-
-/// A task of a captured stream.
-pub fn record(world: &mut World, model: u64, stream: &'static Stream, task: Task) {
-    if let Some(model) = world.models.get_mut(&model) {
-        model.tasks.push(task);
-        model.outdate(stream);
-    }
-}
-
-impl Model {
-    /// The stream has new work that its origin has not waited for.
-    fn outdate(&mut self, stream: &'static Stream) {
-        if !std::ptr::eq(stream, self.origin) {
-            self.unjoined.insert(stream.head.id);
-        }
-    }
-}
-
-/// Records an event on a captured stream: from now on it leads other streams into the capture. Says whether it did.
-pub fn record_event(world: &mut World, stream: &'static Stream, event: &Event) -> Outcome<bool> {
-    let capture = world.queues.get(&stream.head.id).and_then(|q| q.capture);
-    let Some(state) = world.events.get_mut(&event.head.id) else {
-        return fail(RT_INVALID_HANDLE, "event was destroyed");
-    };
-    if capture.is_some() {
-        (state.capture, state.captured_on) = (capture, Some(stream.head.id));
-    }
-    Ok(capture.is_some())
-}
-
-/// Lets a stream wait for an event of a capture, which takes it in. Says whether there was one.
-///
-/// A model runs its tasks in the order they were given, which already is an order that every event allows.
-pub fn wait_event(world: &mut World, stream: &'static Stream, event: &Event) -> Outcome<bool> {
-    let Some(state) = world.events.get(&event.head.id) else {
-        return fail(RT_INVALID_HANDLE, "event was destroyed");
-    };
-    let (Some(id), Some(from)) = (state.capture, state.captured_on) else {
-        return Ok(false);
-    };
-    let World { queues, models, .. } = world;
-    let (Some(model), Some(queue)) = (models.get_mut(&id), queues.get_mut(&stream.head.id)) else {
-        return Ok(false);
-    };
-    queue.capture.get_or_insert(id);
-    model.outdate(stream);
-    if from != stream.head.id {
-        model.unjoined.remove(&from);
-    }
-    Ok(true)
 }
