@@ -10,7 +10,7 @@ use super::state::{Scope, State};
 use super::{desk, tell};
 use crate::guest::edge;
 use crate::settings::{GOLDEN_UPDATE, settings};
-use aclshim_golden::{Run, compare, text};
+use aclshim_golden::{GoldenRun, compare, text};
 use std::ffi::CString;
 use std::io;
 
@@ -50,7 +50,7 @@ fn run(state: &State, scope: &Scope, process: u32) -> Option<String> {
     }
     let main = calls.iter().find(|entry| entry.system_thread == process).map(|entry| entry.thread);
     let calls = calls.iter().map(|entry| entry.golden()).collect();
-    Some(text(&Run { calls, names: state.names.given().to_vec(), main }, &[]))
+    Some(text(&GoldenRun { calls, names: state.names.given().to_vec(), main }, &[]))
 }
 
 /// Compares with what the file holds, or writes it; what is to be said of that, if anything is. Not at the desk.

@@ -4,7 +4,7 @@
 
 use aclshim_collect::modules::{Modules, Site};
 use aclshim_facts::selector;
-use aclshim_golden::{Name, Named};
+use aclshim_golden::{Name, NamedObject};
 use aclshim_trace::system::clock::monotonic_ns;
 use core::cell::RefCell;
 
@@ -20,12 +20,12 @@ pub struct Names {
 impl Names {
     /// Forgets all names of this. Only where nobody asks any more for what it was called before, and before it is given
     /// another one, if only an empty one.
-    pub fn forget(&mut self, named: Named) {
+    pub fn forget(&mut self, named: NamedObject) {
         self.given.retain(|name| name.named != named);
     }
 
     /// Names something; an empty name takes the name back.
-    pub fn give(&mut self, named: Named, name: &str) {
+    pub fn give(&mut self, named: NamedObject, name: &str) {
         self.given.push(Name { at: monotonic_ns(), named, name: name.to_owned() });
     }
 
@@ -57,22 +57,22 @@ pub struct NamesAt<'a> {
 }
 
 impl<'a> NamesAt<'a> {
-    fn last(&self, is_it: impl Fn(&Named) -> bool) -> Option<&'a Name> {
+    fn last(&self, is_it: impl Fn(&NamedObject) -> bool) -> Option<&'a Name> {
         let held = self.names.given.iter().rev().find(|name| name.at <= self.at && is_it(&name.named));
         held.filter(|name| !name.name.is_empty())
     }
 
     /// The name of a stream.
     pub fn of_stream(&self, stream: u64) -> Option<&'a str> {
-        let found = self.last(|named| *named == Named::Stream(stream));
+        let found = self.last(|named| *named == NamedObject::Stream(stream));
         found.map(|name| name.name.as_str())
     }
 
     /// The name of the memory that an address lies in, and how far behind its begin.
     pub fn of_address(&self, address: u64) -> Option<(&'a str, u64)> {
-        let offset = |named: &Named| match *named {
-            Named::Buffer { begin, size } => address.checked_sub(begin).filter(|offset| *offset < size),
-            Named::Stream(_) => None,
+        let offset = |named: &NamedObject| match *named {
+            NamedObject::Buffer { begin, size } => address.checked_sub(begin).filter(|offset| *offset < size),
+            NamedObject::Stream(_) => None,
         };
         let found = self.last(|named| offset(named).is_some())?;
         Some((&found.name, offset(&found.named)?))

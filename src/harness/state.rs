@@ -9,7 +9,7 @@ use super::watch::{self, set_open, thread_number};
 use crate::check::world;
 use crate::ring::{identity, process};
 use aclshim_facts::selector::Selector;
-use aclshim_golden::Named;
+use aclshim_golden::NamedObject;
 use aclshim_trace::system::clock::monotonic_ns;
 use core::cell::RefCell;
 use core::ffi::c_char;
@@ -166,7 +166,7 @@ impl State {
     }
 
     /// Names something; an empty name takes the name back.
-    pub fn name(&mut self, named: Named, name: &str) {
+    pub fn name(&mut self, named: NamedObject, name: &str) {
         // A program that names and takes back for ever is not to fill the memory.
         if self.calls.is_empty() {
             self.names.forget(named);

@@ -1,26 +1,28 @@
-//! Names for what has none: buffers, streams and symbols of one thread.
+//! Stable aliases for the addresses of one thread: `b1+0x40` for a buffer, `s1` for a stream, `symbol1` for a symbol, or the
+//! name that the program gave.
 
-use crate::call::{Name, Named};
+use crate::call::{Name, NamedObject};
 
-/// Below it there is never memory: a small number is one that somebody wrote, and is shown as it is.
+/// The lowest address of memory: a smaller number is a constant of the program, and is written as it is.
 const LOWEST: u64 = 1 << 16;
-/// From here on a process has no memory.
+/// The first address that is never memory of a process.
 const HIGHEST: u64 = 1 << 63;
-/// What every allocator and every stack frame is aligned to. An offset counts from there, so that the first address of a
-/// buffer shows whether it is aligned.
+/// Alignment of every allocator and stack frame. Offsets count from a multiple of it, so that the first offset of a buffer
+/// shows whether the buffer is aligned.
 const ALIGNED: u64 = 16;
 
-/// The buffers, streams and symbols of a thread.
-pub struct Places<'a> {
+/// The aliases of the buffers, streams and symbols of a thread.
+pub struct Aliases<'a> {
     names: &'a [Name],
-    /// Memory that was used, as ranges that do not overlap, in order; with its number once it was met.
+    /// Memory that was used, as ranges that do not overlap, in order; with its number after its first use.
     buffers: Vec<(u64, u64, Option<usize>)>,
-    met: usize,
+    /// Number of buffers that have a number.
+    numbered: usize,
     streams: Vec<u64>,
     symbols: Vec<u64>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> Aliases<'a> {
     /// From all ranges (begin and number of bytes) that the calls of a thread used. Ranges that overlap are one buffer;
     /// those that only touch are not, because two allocations may lie side by side by chance.
     pub fn new(ranges: impl Iterator<Item = (u64, u64)>, names: &'a [Name]) -> Self {
@@ -34,7 +36,7 @@ impl<'a> Places<'a> {
                 _ => buffers.push((begin, end, None)),
             }
         }
-        Self { names, buffers, met: 0, streams: Vec::new(), symbols: Vec::new() }
+        Self { names, buffers, numbered: 0, streams: Vec::new(), symbols: Vec::new() }
     }
 
     /// An address as a buffer and an offset.
@@ -49,8 +51,8 @@ impl<'a> Places<'a> {
         match found.and_then(|found| self.buffers.get_mut(found)) {
             Some((begin, _, number)) => {
                 let number = *number.get_or_insert_with(|| {
-                    self.met += 1;
-                    self.met
+                    self.numbered += 1;
+                    self.numbered
                 });
                 format!("b{number}+{:#x}", address - (*begin & !(ALIGNED - 1)))
             }
@@ -59,9 +61,9 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A stream.
+    /// A stream by its name or number.
     pub fn stream(&mut self, stream: u64, at: u64) -> String {
-        let is_it = |name: &&Name| name.at <= at && name.named == Named::Stream(stream);
+        let is_it = |name: &&Name| name.at <= at && name.named == NamedObject::Stream(stream);
         match self.names.iter().rev().find(is_it).filter(|name| !name.name.is_empty()) {
             Some(name) => shown(&name.name),
             None if stream == 0 => "default".into(),
@@ -69,7 +71,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A device variable, by what the program calls it.
+    /// A device variable by its name or number.
     pub fn symbol(&mut self, symbol: u64, at: u64) -> String {
         match buffer_name(self.names, symbol, at) {
             _ if !is_memory(symbol) => literal(symbol),
@@ -79,7 +81,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Whether there may be memory.
+/// Whether an address may be memory.
 pub fn is_memory(address: u64) -> bool {
     (LOWEST..HIGHEST).contains(&address)
 }
@@ -90,9 +92,9 @@ fn literal(address: u64) -> String {
 
 /// The name of the memory at an address, and the offset in it.
 pub fn buffer_name(names: &[Name], address: u64, at: u64) -> Option<(&str, u64)> {
-    let holds = |name: &&Name| matches!(name.named, Named::Buffer { begin, size } if address.checked_sub(begin).is_some_and(|offset| offset < size));
+    let holds = |name: &&Name| matches!(name.named, NamedObject::Buffer { begin, size } if address.checked_sub(begin).is_some_and(|offset| offset < size));
     let name = names.iter().rev().filter(|name| name.at <= at).find(holds)?;
-    let Named::Buffer { begin, .. } = name.named else { return None };
+    let NamedObject::Buffer { begin, .. } = name.named else { return None };
     (!name.name.is_empty()).then(|| (name.name.as_str(), address - begin))
 }
 
@@ -104,11 +106,11 @@ fn numbered(known: &mut Vec<u64>, handle: u64) -> usize {
     })
 }
 
-/// A name as it is written: in quotes where it could be taken for something else.
+/// A name as it is written: in quotes where it could be mistaken for an alias.
 fn shown(name: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.:/[]".contains(letter);
+    let is_unquoted = |letter: char| letter.is_ascii_alphanumeric() || "_-.:/[]".contains(letter);
     let behind = |prefix: &str| name.strip_prefix(prefix);
     let is_ours = ["b", "s", "symbol"].into_iter().filter_map(behind).any(|rest| rest.parse::<u64>().is_ok())
         || matches!(name, "default" | "NULL");
-    if name.chars().all(is_plain) && !is_ours { name.into() } else { format!("{name:?}") }
+    if name.chars().all(is_unquoted) && !is_ours { name.into() } else { format!("{name:?}") }
 }

@@ -1,11 +1,11 @@
-//! What goes in.
+//! The input: the calls of a process and the names it gave.
 
 use aclshim_facts::Function;
 
 /// The calls of one process, in the order in which each thread made them.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
-    /// The calls. Those of one thread are in their order; how threads mix does not matter.
+pub struct GoldenRun {
+    /// The calls. Those of one thread are in order; the order between threads does not matter.
     pub calls: Vec<Call>,
     /// Names that the program has given, in the order in which it gave them.
     pub names: Vec<Name>,
@@ -16,9 +16,9 @@ pub struct Run {
 /// An outermost call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Who made it: any number that tells threads apart.
+    /// The thread that made it: any number that identifies a thread.
     pub thread: u64,
-    /// When it began, on the clock of [`Name::at`].
+    /// Time of its begin, on the clock of [`Name::at`].
     pub at: u64,
     /// The function.
     pub function: Function,
@@ -44,14 +44,14 @@ pub const MARK_REFUSED: u16 = 2;
 pub enum End {
     /// With this code.
     Returned(i32),
-    /// It had not, when the run was looked at.
+    /// The call had not returned when the run was read.
     UnderWay,
     /// An exception or a jump passed through it.
     Left,
 }
 
 impl Call {
-    /// Whether the vendor took it: then its bytes are memory, and not only what somebody said.
+    /// Whether the vendor accepted it: then its ranges are memory, and not only arguments.
     pub(crate) fn is_accepted(&self) -> bool {
         self.end == End::Returned(0)
     }
@@ -62,44 +62,44 @@ impl Call {
 pub struct Attribute {
     /// The first item that it applies to.
     pub first: u64,
-    /// Where to: the vendor's type of place and its id.
+    /// Destination: the vendor's type of location and its id.
     pub dst: (i32, u32),
-    /// Where from.
+    /// Source: the vendor's type of location and its id.
     pub src: (i32, u32),
 }
 
 /// An item of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Where to.
+    /// Destination address.
     pub dst: u64,
-    /// The room there.
+    /// Room at the destination, in bytes.
     pub dst_max: u64,
-    /// Where from.
+    /// Source address.
     pub src: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub size: u64,
 }
 
 /// A name that the program has given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// When, on the clock of [`Call::at`]: it holds for calls that began at this moment or later.
+    /// Time on the clock of [`Call::at`]: the name applies to calls that began then or later.
     pub at: u64,
-    /// What has the name.
-    pub named: Named,
-    /// The name; an empty one takes an earlier one away.
+    /// The object that has the name.
+    pub named: NamedObject,
+    /// The name; an empty one removes an earlier one.
     pub name: String,
 }
 
-/// What can have a name.
+/// An object that can have a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// Memory.
+pub enum NamedObject {
+    /// A range of memory.
     Buffer {
-        /// Where it begins.
+        /// Its first address.
         begin: u64,
-        /// How many bytes it has.
+        /// Its length in bytes.
         size: u64,
     },
     /// A stream, by its handle.

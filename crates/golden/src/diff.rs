@@ -1,18 +1,18 @@
-//! What is different between two texts, line by line: Myers' algorithm in linear memory.
+//! The difference between two texts, line by line: Myers' algorithm in linear memory.
 //!
 //! E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, section 4b. Where two texts have little in
-//! common, the search is given up after [`PATIENCE`] steps and goes on from the furthest point that was reached: the
-//! answer is still right, only not the shortest.
+//! common, the search stops after [`MOST_STEPS`] steps and continues from the furthest point that was reached: the result is
+//! correct, but not the shortest.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// So many lines around a change are shown.
+/// Number of unchanged lines that are shown around a change.
 const CONTEXT: usize = 3;
-/// So many lines that are different are looked at in one go. (Time and memory stay bounded for texts of any size.)
-const PATIENCE: usize = 512;
+/// Number of differing lines that one search covers at most: bounds time and memory for texts of any size.
+const MOST_STEPS: usize = 512;
 
-/// A unified diff that makes `actual` of `expected`; `None` if their lines are the same.
+/// A unified diff from `expected` to `actual`; `None` if their lines are equal.
 pub fn diff(expected: &str, actual: &str) -> Option<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), actual.lines().collect());
     if old == new {
@@ -31,7 +31,7 @@ pub fn diff(expected: &str, actual: &str) -> Option<String> {
     Some(unified(&old, &new, &marks))
 }
 
-/// The first lines of a diff, and how many more there are.
+/// The first `most` lines of a diff, and the number of those that are left out.
 pub fn cut(diff: &str, most: usize) -> String {
     let all = diff.lines().count();
     if all <= most {
@@ -42,14 +42,14 @@ pub fn cut(diff: &str, most: usize) -> String {
     text
 }
 
-/// Which lines are only in one of the texts.
+/// The lines that are in one of the texts only.
 struct Marks {
     removed: Vec<bool>,
     added: Vec<bool>,
 }
 
 impl Marks {
-    /// Marks what differs between two parts, which begin at these lines.
+    /// Marks the differences between two parts, which begin at these lines.
     fn compare(&mut self, mut a: &[u32], mut b: &[u32], (mut from_a, mut from_b): (usize, usize)) {
         loop {
             let same = a.iter().zip(b).take_while(|(one, other)| one == other).count();
@@ -69,47 +69,47 @@ impl Marks {
     }
 }
 
-/// A point on a shortest way from one text to the other, near its middle: so many lines of each lie before it.
+/// A point near the middle of a shortest edit path: the number of lines of each text before it.
 fn middle(a: &[u32], b: &[u32]) -> (usize, usize) {
     let (n, m) = (a.len() as isize, b.len() as isize);
     let delta = n - m;
-    let most = ((n + m + 1) / 2).min(PATIENCE as isize);
-    // By diagonal (lines of `a` minus lines of `b`): how far one comes from the front, and from the back.
-    let place = |diagonal: isize| (diagonal + most + 1) as usize;
+    let most = ((n + m + 1) / 2).min(MOST_STEPS as isize);
+    // By diagonal (lines of `a` minus lines of `b`): the furthest line of `a` from the front, and from the back.
+    let index = |diagonal: isize| (diagonal + most + 1) as usize;
     let mut front = vec![0isize; 2 * most as usize + 3];
     let mut back = front.clone();
     let mut furthest = (0, 0);
     for steps in 0..=most {
         for diagonal in (-steps..=steps).step_by(2) {
             let down =
-                diagonal == -steps || diagonal != steps && front[place(diagonal - 1)] < front[place(diagonal + 1)];
-            let mut x = if down { front[place(diagonal + 1)] } else { front[place(diagonal - 1)] + 1 };
+                diagonal == -steps || diagonal != steps && front[index(diagonal - 1)] < front[index(diagonal + 1)];
+            let mut x = if down { front[index(diagonal + 1)] } else { front[index(diagonal - 1)] + 1 };
             let mut y = x - diagonal;
             while x < n && y < m && y >= 0 && a[x as usize] == b[y as usize] {
                 (x, y) = (x + 1, y + 1);
             }
-            front[place(diagonal)] = x;
+            front[index(diagonal)] = x;
             let is_inside = x <= n && (0..=m).contains(&y);
             if is_inside && x + y > furthest.0 + furthest.1 {
                 furthest = (x, y);
             }
             let from_back = delta - diagonal;
-            let has_met = delta % 2 != 0 && from_back.abs() < steps && is_inside && x + back[place(from_back)] >= n;
+            let has_met = delta % 2 != 0 && from_back.abs() < steps && is_inside && x + back[index(from_back)] >= n;
             if has_met {
                 return (x as usize, y as usize);
             }
         }
         for diagonal in (-steps..=steps).step_by(2) {
-            let down = diagonal == -steps || diagonal != steps && back[place(diagonal - 1)] < back[place(diagonal + 1)];
-            let mut x = if down { back[place(diagonal + 1)] } else { back[place(diagonal - 1)] + 1 };
+            let down = diagonal == -steps || diagonal != steps && back[index(diagonal - 1)] < back[index(diagonal + 1)];
+            let mut x = if down { back[index(diagonal + 1)] } else { back[index(diagonal - 1)] + 1 };
             let mut y = x - diagonal;
             while x < n && y < m && y >= 0 && a[(n - 1 - x) as usize] == b[(m - 1 - y) as usize] {
                 (x, y) = (x + 1, y + 1);
             }
-            back[place(diagonal)] = x;
+            back[index(diagonal)] = x;
             let from_front = delta - diagonal;
             let is_inside = x <= n && (0..=m).contains(&y);
-            let has_met = delta % 2 == 0 && from_front.abs() <= steps && is_inside && x + front[place(from_front)] >= n;
+            let has_met = delta % 2 == 0 && from_front.abs() <= steps && is_inside && x + front[index(from_front)] >= n;
             if has_met {
                 return ((n - x) as usize, (m - y) as usize);
             }
@@ -118,7 +118,7 @@ fn middle(a: &[u32], b: &[u32]) -> (usize, usize) {
     (furthest.0 as usize, furthest.1 as usize)
 }
 
-/// Lines of both texts, one behind the other.
+/// One line of the diff, with its number in each text.
 struct Line {
     sign: char,
     old: usize,
@@ -145,7 +145,7 @@ fn unified(old: &[&str], new: &[&str], marks: &Marks) -> String {
         let begin = first.saturating_sub(CONTEXT);
         let shown = &lines[begin..(last + CONTEXT + 1).min(lines.len())];
         let count = |other: char| shown.iter().filter(|line| line.sign != other).count();
-        // Of nothing, the line before it.
+        // An empty range is named by the line before it.
         let range = |at: usize, count: usize| format!("{},{count}", at + usize::from(count > 0));
         let (removed, added) = (range(lines[begin].old, count('+')), range(lines[begin].new, count('-')));
         let title = old[..lines[begin].old].iter().rev().find(|line| line.ends_with(':') && !line.starts_with('#'));

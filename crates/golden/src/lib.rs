@@ -1,11 +1,11 @@
-//! Golden runs: the calls of a program as a text that is the same in every run and can be read in a review, and what is
-//! different between two such texts.
+//! Golden runs: the calls of a program as a text that does not change from run to run and can be read in a review, and the
+//! difference between two such texts.
 //!
-//! Pure: calls in, text out. The shim feeds it from a scope, the command from a trace.
+//! Pure functions: calls in, text out. The shim takes the calls from a scope, the command from a trace.
 //!
-//! What differs from run to run without a reason in the program does not appear: addresses are a buffer and an offset,
-//! streams are counted in the order in which they come, each thread has a section of its own, and there are no thread
-//! ids, times or call sites. What follows from that is written in `docs/testing-command.md`.
+//! Values that differ from run to run without a reason in the program do not appear: an address is a buffer and an offset
+//! (`alias`), streams are numbered in the order of their first use, each thread has a section of its own (`section`), and
+//! there are no thread ids, times or call sites. `docs/testing-command.md` describes the consequences.
 //!
 //! ```text
 //! main thread:
@@ -17,24 +17,24 @@
 //!     [1] dst=b1+0x40 destMax=64 src=b3+0x0 size=64
 //! ```
 
+mod alias;
 mod call;
 mod diff;
-mod place;
 mod section;
 
-pub use call::{Attribute, Call, End, Item, MARK_INJECTED, MARK_REFUSED, Name, Named, Run};
+pub use call::{Attribute, Call, End, GoldenRun, Item, MARK_INJECTED, MARK_REFUSED, Name, NamedObject};
 pub use diff::{cut, diff};
 
 use std::collections::BTreeMap;
 
-/// What a golden file begins with.
+/// The first lines of a golden file.
 const HEAD: &str = "\
 # aclshim golden run 1: what a program copies, each thread for itself, addresses as buffer + offset.
 # Accept what it does now: run it with ACLSHIM_GOLDEN=update, or with `aclshim test --golden FILE --update -- program`.
 ";
 
 /// The text of a run: of the program itself, and of the processes that it started.
-pub fn text(program: &Run, children: &[Run]) -> String {
+pub fn text(program: &GoldenRun, children: &[GoldenRun]) -> String {
     let mut text = String::from(HEAD);
     text.push_str(&sections(program));
     let children = children.iter().filter(|child| !child.calls.is_empty()).map(sections);
@@ -49,7 +49,7 @@ pub fn text(program: &Run, children: &[Run]) -> String {
 }
 
 /// The sections of a process: its main thread first, then the others by their text.
-fn sections(run: &Run) -> String {
+fn sections(run: &GoldenRun) -> String {
     let mut threads: BTreeMap<u64, Vec<&Call>> = BTreeMap::new();
     for call in &run.calls {
         threads.entry(call.thread).or_default().push(call);
@@ -66,25 +66,25 @@ fn sections(run: &Run) -> String {
     text
 }
 
-/// Equal texts once, in an order that depends on nothing else.
+/// Number of occurrences of each text, in the order of the texts.
 fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     texts.for_each(|text| *counts.entry(text).or_insert(0) += 1);
     counts
 }
 
-/// What is different between a golden file and a run, as a unified diff; `None` if nothing is.
+/// The difference between a golden file and a run as a unified diff; `None` if there is none.
 ///
 /// Comments (lines that begin with `#`) and the ends of lines may differ.
 pub fn compare(expected: &str, actual: &str) -> Option<String> {
-    let is_told = |line: &&str| !line.starts_with('#');
-    if expected.lines().filter(is_told).eq(actual.lines().filter(is_told)) {
+    let is_compared = |line: &&str| !line.starts_with('#');
+    if expected.lines().filter(is_compared).eq(actual.lines().filter(is_compared)) {
         return None;
     }
-    // Only what counts is shown: the comments are those that are expected.
+    // Comments never appear as a difference: those of the golden file are taken for both.
     let comments = expected.lines().take_while(|line| line.starts_with('#'));
-    let told = actual.lines().skip_while(|line| line.starts_with('#'));
-    let actual: Vec<&str> = comments.chain(told).collect();
+    let compared = actual.lines().skip_while(|line| line.starts_with('#'));
+    let actual: Vec<&str> = comments.chain(compared).collect();
     diff(expected, &actual.join("\n"))
 }
 

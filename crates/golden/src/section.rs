@@ -1,31 +1,31 @@
 //! The calls of one thread, a line each.
 
+use crate::alias::{Aliases, buffer_name, is_memory};
 use crate::call::{Call, End, MARK_INJECTED, MARK_REFUSED, Name};
-use crate::place::{Places, buffer_name, is_memory};
 use aclshim_facts::abi::{KINDS, aclrtMemLocation};
 use aclshim_facts::call::{self, Form};
 use aclshim_facts::functions::Argument;
 use aclshim_facts::{code, message};
 use std::fmt::Write;
 
-/// What an argument is for the reader of a golden file.
+/// How an argument is written.
 enum Role {
-    /// Memory, so many bytes.
+    /// An address of memory, with the number of bytes that the call uses there.
     Memory(u64),
     Stream,
     Symbol,
-    /// Where it lies tells nothing; only whether there is one at all.
+    /// A pointer whose value means nothing: only NULL is written.
     Hidden,
     Number,
 }
 
 /// The text of a thread.
 pub fn text(calls: &[&Call], names: &[Name]) -> String {
-    let mut places = Places::new(calls.iter().flat_map(|call| ranges(call, names)), names);
+    let mut aliases = Aliases::new(calls.iter().flat_map(|call| ranges(call, names)), names);
     let mut text = String::new();
     let mut last = (String::new(), 0);
     for call in calls {
-        let lines = lines(call, &mut places);
+        let lines = lines(call, &mut aliases);
         if last.0 != lines {
             write(&mut text, &last.0, last.1);
             last = (lines, 0);
@@ -36,7 +36,7 @@ pub fn text(calls: &[&Call], names: &[Name]) -> String {
     text
 }
 
-/// Calls that are the same one after the other stand there once.
+/// Writes equal consecutive calls once, with their number.
 fn write(text: &mut String, lines: &str, times: u64) {
     match times {
         0 => {}
@@ -45,8 +45,8 @@ fn write(text: &mut String, lines: &str, times: u64) {
     }
 }
 
-/// The memory without a name that a call uses. Of a call that was not accepted nobody knows whether its numbers are
-/// true: it has its first bytes only.
+/// The ranges of memory without a name that a call uses. The sizes of a call that was not accepted are unreliable: only its
+/// first bytes count.
 fn ranges<'a>(call: &'a Call, names: &'a [Name]) -> impl Iterator<Item = (u64, u64)> + 'a {
     let form = call.function.call(&call.arguments).form;
     let of_arguments = call.function.row().arguments.iter().zip(call.arguments).filter_map(move |(argument, word)| {
@@ -65,7 +65,7 @@ fn role(form: &Form, argument: &Argument) -> Role {
         (_, "config") | ("size_t *" | "aclrtMemcpyBatchAttr *", _) => Role::Hidden,
         ("void *" | "const void *", name) => Role::Memory(extent(form, name)),
         ("void **" | "const void **", _) => match form {
-            // A pointer stands there.
+            // The memory holds a pointer.
             Form::Indirect { .. } => Role::Memory(8),
             _ => Role::Hidden,
         },
@@ -73,7 +73,7 @@ fn role(form: &Form, argument: &Argument) -> Role {
     }
 }
 
-/// How many bytes a call uses at the argument of that name.
+/// Number of bytes that a call uses at the argument of that name.
 fn extent(form: &Form, name: &str) -> u64 {
     let rows = |pitch: usize, width: usize, height: usize| {
         let before = (pitch as u64).saturating_mul((height as u64).saturating_sub(1));
@@ -82,7 +82,7 @@ fn extent(form: &Form, name: &str) -> u64 {
     match *form {
         Form::Pitched { dst_pitch, width, height, .. } if name == "dst" => rows(dst_pitch, width, height),
         Form::Pitched { src_pitch, width, height, .. } => rows(src_pitch, width, height),
-        // How large it is only the vendor knows.
+        // Its size is known to the vendor only.
         Form::SetDesc { .. } | Form::Described { .. } if name == "desc" => 1,
         Form::SetDesc { count, .. } => count as u64,
         _ => match (call::Call { form: *form, stream: None }).amount() {
@@ -93,16 +93,16 @@ fn extent(form: &Form, name: &str) -> u64 {
 }
 
 /// A call, and the lines of its batch.
-fn lines(call: &Call, places: &mut Places) -> String {
+fn lines(call: &Call, aliases: &mut Aliases) -> String {
     let row = call.function.row();
     let form = call.function.call(&call.arguments).form;
     let mut text = format!("{}(", row.name);
     let mut comma = "";
     for (argument, word) in row.arguments.iter().zip(call.arguments) {
         let value = match role(&form, argument) {
-            Role::Memory(_) => places.address(word, call.at),
-            Role::Stream => places.stream(word, call.at),
-            Role::Symbol => places.symbol(word, call.at),
+            Role::Memory(_) => aliases.address(word, call.at),
+            Role::Stream => aliases.stream(word, call.at),
+            Role::Symbol => aliases.symbol(word, call.at),
             Role::Hidden if word == 0 => "NULL".into(),
             Role::Hidden => continue,
             Role::Number => number(argument.c_type, word),
@@ -125,19 +125,19 @@ fn lines(call: &Call, places: &mut Places) -> String {
     }
     text.push('\n');
     if let Form::Batch(batch) = form {
-        batch_lines(&mut text, call, batch.items as u64, places);
+        batch_lines(&mut text, call, batch.items as u64, aliases);
     }
     text
 }
 
-fn batch_lines(text: &mut String, call: &Call, all: u64, places: &mut Places) {
-    let place = |(type_, id): (i32, u32)| message::location(aclrtMemLocation { id, type_ });
+fn batch_lines(text: &mut String, call: &Call, all: u64, aliases: &mut Aliases) {
+    let location = |(type_, id): (i32, u32)| message::location(aclrtMemLocation { id, type_ });
     for attribute in &call.attributes {
-        let (dst, src) = (place(attribute.dst), place(attribute.src));
+        let (dst, src) = (location(attribute.dst), location(attribute.src));
         let _ = writeln!(text, "    attribute from item {}: dst {dst}, src {src}", attribute.first);
     }
     for (index, item) in call.items.iter().enumerate() {
-        let (dst, src) = (places.address(item.dst, call.at), places.address(item.src, call.at));
+        let (dst, src) = (aliases.address(item.dst, call.at), aliases.address(item.src, call.at));
         let _ = writeln!(text, "    [{index}] dst={dst} destMax={} src={src} size={}", item.dst_max, item.size);
     }
     let rest = all.saturating_sub(call.items.len() as u64);

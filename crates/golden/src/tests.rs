@@ -18,17 +18,17 @@ fn copy(thread: u64, dst: u64, src: u64, count: u64) -> Call {
     call(thread, Function::aclrtMemcpy, &[dst, count, src, count, 1], 0)
 }
 
-fn run(calls: Vec<Call>) -> Run {
-    Run { calls, names: Vec::new(), main: Some(1) }
+fn run(calls: Vec<Call>) -> GoldenRun {
+    GoldenRun { calls, names: Vec::new(), main: Some(1) }
 }
 
 /// The text without its comments.
-fn told(run: &Run) -> String {
+fn told(run: &GoldenRun) -> String {
     text(run, &[]).lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
 }
 
 fn buffer(begin: u64, size: u64, name: &str) -> Name {
-    Name { at: 0, named: Named::Buffer { begin, size }, name: name.into() }
+    Name { at: 0, named: NamedObject::Buffer { begin, size }, name: name.into() }
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn ranges_that_overlap_are_one_buffer_and_those_that_touch_are_two() {
         copy(1, HEAP + 64, HEAP + 0x1020, 64),
         copy(1, HEAP + 80, HEAP + 0x1000, 16),
     ]));
-    let places: Vec<&str> =
+    let aliases: Vec<&str> =
         lines.split(['(', ',', ' ']).filter(|word| word.starts_with("dst=") || word.starts_with("src=")).collect();
-    assert_eq!(places, ["dst=b1+0x0", "src=b2+0x0", "dst=b3+0x0", "src=b2+0x20", "dst=b3+0x10", "src=b2+0x0"]);
+    assert_eq!(aliases, ["dst=b1+0x0", "src=b2+0x0", "dst=b3+0x0", "src=b2+0x20", "dst=b3+0x10", "src=b2+0x0"]);
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn a_name_holds_from_the_moment_it_is_given_until_another_is() {
         .collect();
     calls.iter_mut().enumerate().for_each(|(at, call)| call.at = at as u64);
     let names = vec![
-        Name { at: 1, named: Named::Stream(stream), name: "upload".into() },
+        Name { at: 1, named: NamedObject::Stream(stream), name: "upload".into() },
         Name { at: 1, ..buffer(HEAP, 64, "weights") },
         Name { at: 2, ..buffer(HEAP + 16, 16, "b1") },
         Name { at: 3, ..buffer(HEAP, 64, "") },
     ];
-    let text = told(&Run { names, ..run(calls) });
+    let text = told(&GoldenRun { names, ..run(calls) });
     let dsts: Vec<&str> = text.lines().skip(1).map(|line| line.split(['(', ',']).nth(1).unwrap()).collect();
     assert_eq!(dsts, ["dst=b1+0x0", "dst=weights+0x10", "dst=\"b1\"+0x0", "dst=b1+0x0"]);
     let streams: Vec<&str> =
@@ -250,12 +250,12 @@ proptest! {
         let of = |buffers: &[u64], streams: &[u64], ids: &[u64]| {
             uses_of.iter().zip(ids).map(|(uses, id)| laid_out(uses, buffers, streams, *id)).collect::<Vec<_>>()
         };
-        let one = Run { main: None, ..run(of(&plain, &[0, 0x7000_0000, 0x7000_0100], &[1, 2, 3]).concat()) };
+        let one = GoldenRun { main: None, ..run(of(&plain, &[0, 0x7000_0000, 0x7000_0100], &[1, 2, 3]).concat()) };
         let mut other = of(&moved, &[0, 0x9000_0300, 0x9000_0200], &ids);
         if is_mixed {
             other.reverse();
         }
-        let other = Run { main: None, ..run(other.concat()) };
+        let other = GoldenRun { main: None, ..run(other.concat()) };
         prop_assert_eq!(text(&one, &[]), text(&other, &[]));
     }
 

@@ -8,7 +8,7 @@ use crate::harness::text::{self, Given};
 use crate::harness::{aclshim_scope, desk, exit, inject as injection};
 use crate::record::tell::{tell_mark, tell_name};
 use aclshim_facts::rule::Severity;
-use aclshim_golden::Named;
+use aclshim_golden::NamedObject;
 use core::ffi::{c_char, c_int, c_void};
 
 /// Expects something of a scope.
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
 ///
 /// # Safety
 /// `name` is NULL or a C string.
-unsafe fn name(named: Named, name: *const c_char) -> Answer {
+unsafe fn name(named: NamedObject, name: *const c_char) -> Answer {
     // SAFETY: the caller's promise.
     let given = unsafe { Given::new(name) };
     if !given.is_null() && !given.is_name() {
@@ -177,10 +177,10 @@ unsafe fn name(named: Named, name: *const c_char) -> Answer {
     })?;
     // As above: it holds here, whether or not there is room for it in the record.
     let _ = match named {
-        Named::Stream(stream) => {
+        NamedObject::Stream(stream) => {
             tell_name(aclshim_trace::record::annotation::NamedKind::Stream, stream, 0, given.bytes())
         }
-        Named::Buffer { begin, size } => {
+        NamedObject::Buffer { begin, size } => {
             tell_name(aclshim_trace::record::annotation::NamedKind::Buffer, begin, size, given.bytes())
         }
     };
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn name_stream(stream: *const c_void, called: *const c_cha
             return Err(ACLSHIM_INVALID);
         }
         // SAFETY: the caller's promise.
-        unsafe { name(Named::Stream(stream as u64), called) }
+        unsafe { name(NamedObject::Stream(stream as u64), called) }
     })
 }
 
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn name_buffer(begin: *const c_void, size: usize, called: 
             return Err(ACLSHIM_INVALID);
         }
         // SAFETY: the caller's promise.
-        unsafe { name(Named::Buffer { begin, size }, called) }
+        unsafe { name(NamedObject::Buffer { begin, size }, called) }
     })
 }
 

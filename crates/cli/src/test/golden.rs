@@ -3,7 +3,7 @@
 use crate::sarif::Counts;
 use aclshim_collect::seen::{Remark, Seen, Watch};
 use aclshim_collect::trace_set::{Process, TraceSet};
-use aclshim_golden::{Attribute, Call, End, Item, MARK_INJECTED, MARK_REFUSED, Name, Named, Run};
+use aclshim_golden::{Attribute, Call, End, GoldenRun, Item, MARK_INJECTED, MARK_REFUSED, Name, NamedObject};
 use aclshim_trace::record::annotation::{self, Annotation};
 use aclshim_trace::record::{self, INJECTED, REFUSED};
 use anyhow::{Context, Result};
@@ -19,7 +19,7 @@ pub struct Gather {
     /// How often rules were broken where.
     pub counts: Counts,
     /// The calls by process, if anybody wants them.
-    runs: Option<BTreeMap<usize, Run>>,
+    runs: Option<BTreeMap<usize, GoldenRun>>,
     /// Scopes that have begun and not ended, by process and number.
     open: BTreeMap<(usize, u32), String>,
 }
@@ -57,8 +57,8 @@ impl Watch for Gather {
             Annotation::ScopeEnd { id, .. } => _ = self.open.remove(&(process, *id)),
             Annotation::Name { kind, begin, size, name } => {
                 let named = match kind {
-                    annotation::NamedKind::Stream => Named::Stream(*begin),
-                    annotation::NamedKind::Buffer => Named::Buffer { begin: *begin, size: *size },
+                    annotation::NamedKind::Stream => NamedObject::Stream(*begin),
+                    annotation::NamedKind::Buffer => NamedObject::Buffer { begin: *begin, size: *size },
                 };
                 if let Some(runs) = &mut self.runs {
                     let name = Name { at: remark.ticks, named, name: name.clone() };
@@ -119,13 +119,13 @@ impl Gather {
         };
         let mut run = |at: usize| {
             let main = set.process(at).map(|process| process.origin.pid.into());
-            let mut run = Run { main, ..runs.remove(&at).unwrap_or_default() };
+            let mut run = GoldenRun { main, ..runs.remove(&at).unwrap_or_default() };
             // They come thread by thread.
             run.names.sort_by_key(|name| name.at);
             run
         };
         let program = program.map(&mut run).unwrap_or_default();
-        let children: Vec<Run> = numbers.into_iter().map(run).collect();
+        let children: Vec<GoldenRun> = numbers.into_iter().map(run).collect();
         aclshim_golden::text(&program, &children)
     }
 }
