@@ -21,7 +21,7 @@ use crate::ring::{identity, process};
 use crate::settings::settings;
 use aclshim_facts::Function;
 use aclshim_facts::call::{Call, Form};
-use aclshim_trace::record::slot::{Head, KIND_MAX, Layout, Note, Slot, end_word};
+use aclshim_trace::record::slot::{Head, Layout, Note, Slot, SlowPathReasons, end_word};
 use aclshim_trace::record::{Extent, found_words};
 use aclshim_trace::ring::cursor::{RingCursor, Slots};
 use aclshim_trace::ring::layout::Mode;
@@ -70,8 +70,8 @@ pub struct Short {
     layout: Layout,
     kind: u32,
     words: [u64; 4],
-    /// 0 if it fits.
-    excess: usize,
+    /// Why it does not fit.
+    reasons: SlowPathReasons,
 }
 
 impl Short {
@@ -90,14 +90,15 @@ impl Short {
             }
             _ => return None,
         };
-        Some(Self { layout, kind, words, excess: dst_max ^ count | (kind & !KIND_MAX) as usize })
+        let reasons = SlowPathReasons::room_differs(dst_max, count).union(SlowPathReasons::large_kind(kind));
+        Some(Self { layout, kind, words, reasons })
     }
 
     /// Whether it fits: the room at its destination is what it copies, its kind is a usual one, and there is
     /// no other reason against it. One test for all.
     #[inline(always)]
-    pub fn fits(&self, reason: usize) -> bool {
-        self.excess | reason == 0
+    pub fn fits(&self, gate: usize) -> bool {
+        self.reasons.union(SlowPathReasons::gate(gate)).is_empty()
     }
 }
 
@@ -191,7 +192,9 @@ impl Frame {
         // SAFETY: a short one has a cursor, the calling thread's own.
         let cursor = unsafe { &*self.cursor };
         // Claims behind this one, of a handler or of a nested call: the drain may be passing it by.
-        self.end_at(cursor, code, || (counter(), self.head.claimed_behind(cursor.next.load(Ordering::Relaxed))));
+        self.end_at(cursor, code, || {
+            (counter(), SlowPathReasons::claimed_behind(self.head, cursor.next.load(Ordering::Relaxed)))
+        });
     }
 
     /// What was claimed for the record, while it is the one that was begun: the drain may have passed it by, and its place
@@ -275,7 +278,7 @@ impl Frame {
         }
         // SAFETY: NULL, or the calling thread's own.
         if let Some(cursor) = unsafe { self.cursor.as_ref() } {
-            self.end_at(cursor, answer.code, || (now, 1));
+            self.end_at(cursor, answer.code, || (now, SlowPathReasons::LONG_CALL));
         }
     }
 
@@ -297,16 +300,16 @@ impl Frame {
     }
 
     #[inline(always)]
-    fn end_at(&self, cursor: &RingCursor, code: i32, now: impl FnOnce() -> (u64, u64)) {
+    fn end_at(&self, cursor: &RingCursor, code: i32, now: impl FnOnce() -> (u64, SlowPathReasons)) {
         // In the child of a fork too: the frames of its stack are the same.
         cursor.outermost.store(self.outer, Ordering::Relaxed);
         // SAFETY: slots stay mapped.
         let slot = unsafe { &*self.slot };
-        let (now, doubt) = now();
+        let (now, reasons) = now();
         if !self.is_ours() {
             return;
         }
-        if let Err(duration) = slot.end(self.head, now, code, doubt) {
+        if let Err(duration) = slot.end(self.head, now, code, reasons) {
             end_apart(cursor, slot, self.head, duration, code);
         }
     }

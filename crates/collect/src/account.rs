@@ -238,7 +238,7 @@ impl Account {
     /// Whether a slot is a call of the common kind, which can be added as it is: outermost, done, in one
     /// slot, and it returned 0.
     pub fn takes(slot: &Words) -> bool {
-        Head(slot[0]).is_plain() && slot[2] < u64::from(u32::MAX)
+        Head(slot[0]).is_exact() && slot[2] < u64::from(u32::MAX)
     }
 
     /// Adds a slot that it [`takes`](Self::takes), and how long that took, if that can be told. What was under way

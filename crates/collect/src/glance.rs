@@ -160,7 +160,7 @@ impl Glance {
     /// One more call of a run, if it is one.
     #[inline(always)]
     fn goes_on(&self, functions: &[Option<Function>], slot: &Words, next: Option<&Words>, run: &mut Run) -> Option<()> {
-        let is_common = Head(slot[0]).is_plain() && slot[2] as u32 != u32::MAX;
+        let is_common = Head(slot[0]).is_exact() && slot[2] as u32 != u32::MAX;
         let rules = self.rules(function(functions, slot).filter(|_| is_common)?, slot)?;
         if has_failed(slot) {
             // What the host has noted of it would stand behind it.

@@ -25,7 +25,7 @@ macro_rules! fields {
     };
 }
 
-/// How long what is pointed at is.
+/// Length of a field.
 fn length<S, T>(_: fn(&S) -> &T) -> usize {
     size_of::<T>()
 }
@@ -58,7 +58,7 @@ fn documented(start: &str) -> Vec<(String, String, String)> {
     fields
 }
 
-/// What a type is called on the page.
+/// Name of a type on the page.
 fn type_name(kind: &str, length: usize) -> String {
     match kind {
         "u32" | "u64" => kind.to_owned(),

@@ -9,7 +9,7 @@
 //! 3. A drain, in the same process or in another one, maps the ring file and copies whole records out of it ([`reader`]).
 //!    A command that only looks takes a snapshot instead, and leaves the ring as it is.
 //! 4. The drain appends them as blocks to a trace segment ([`mod@segment`]).
-//! 5. Whoever reads either decodes slots to typed entries ([`record::decode`]); [`origin`] says which process wrote them.
+//! 5. A reader of either decodes slots to typed entries ([`record::decode`]); [`origin`] names the process that wrote them.
 //!
 //! The memory order that steps 1 to 3 rely on is described in [`mod@ring`].
 //!

@@ -1,4 +1,4 @@
-//! Who wrote a ring or a trace: its header, read.
+//! The process that wrote a ring or a trace, as its header describes it.
 
 use crate::ring::layout::Header;
 use crate::sync::{AtomicU64, Ordering};
@@ -31,22 +31,22 @@ pub struct Origin {
     pub host: String,
     /// The machine's boot.
     pub boot_id: String,
-    /// Whether its ticks are those of this machine since its last boot. `None` if nothing tells. This says nothing about
-    /// the life of the process: a container may have a boot id of its own.
+    /// Whether its ticks are those of this machine since its last boot; `None` if unknown. This says nothing about whether
+    /// the process lives: a container may have a boot id of its own.
     pub is_of_this_boot: Option<bool>,
     /// The program.
     pub executable: PathBuf,
-    /// Where its output goes.
+    /// The directory of its output.
     pub dir: PathBuf,
     /// The rank among the processes of a job.
     pub rank: String,
     /// The pattern of its file names.
     pub pattern: String,
-    /// The size at which a new file begins.
+    /// Size in bytes at which a new file begins.
     pub segment: u64,
-    /// The bytes that all files may take.
+    /// Bytes that all files of the directory may take.
     pub budget: u64,
-    /// Which word of `ACLSHIM_CALLS`.
+    /// Index of the value of `ACLSHIM_CALLS`.
     pub calls: u32,
     /// The names of the functions.
     pub functions: Vec<String>,
@@ -64,9 +64,9 @@ pub struct Origin {
     pub settings: String,
     /// The files that held its code at its first copy, as lines of `/proc/PID/maps`.
     pub maps: String,
-    /// Whether its clock tells how many ticks a second has; else that is found out from two moments.
+    /// Whether the frequency of its clock is known; else it is calculated from two moments.
     pub knows_its_pace: bool,
-    /// How ticks become time, if that can be told.
+    /// Conversion of its ticks to time, if it is known.
     pub calibration: Option<Calibration>,
 }
 
@@ -78,7 +78,7 @@ fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(bytes(field)).into_owned()
 }
 
-/// The same of a field that may be written to meanwhile: its first byte comes last.
+/// The text of a field that the process may write during the read: its first byte is stored last.
 fn late_text(field: &[AtomicU8]) -> String {
     let byte = |byte: &AtomicU8| byte.load(Ordering::Acquire);
     let length = field.iter().position(|at| byte(at) == 0).unwrap_or(field.len());
@@ -91,13 +91,13 @@ fn path(field: &[u8]) -> PathBuf {
 
 /// A header from its bytes; `None` if there are too few.
 pub(crate) fn header_of(copy: &[u8]) -> Option<Box<Header>> {
-    // The last field came later.
+    // Older files lack the last fields.
     let copy = copy.get(..size_of::<Header>()).unwrap_or(copy);
     if copy.len() < offset_of!(Header, maps) {
         return None;
     }
     let mut header = Box::<Header>::new_uninit();
-    // SAFETY: it is as long, or longer, and every bit pattern is a valid header.
+    // SAFETY: the box is as long as the copy, or longer, and every bit pattern is a valid header.
     unsafe {
         header.as_mut_ptr().write_bytes(0, 1);
         std::ptr::copy_nonoverlapping(copy.as_ptr(), header.as_mut_ptr().cast(), copy.len());
@@ -142,7 +142,7 @@ impl Origin {
         origin.calibration = if is_far || origin.knows_its_pace || origin.is_of_this_boot != Some(true) {
             Calibration::new(born, later, header.ticks_hz)
         } else {
-            // The counter still runs, and we are a second moment ourselves.
+            // The counter still runs: the present is a second moment.
             Calibration::new(born, moment_of(header), 0)
         };
         origin
@@ -153,8 +153,8 @@ impl Origin {
         header_of(copy).map(|header| Self::new(&header))
     }
 
-    /// The same with a moment (ticks, realtime, monotonic) that may be later than the copy's own: the pace of the
-    /// ticks is that of two moments, and known the better the farther they are apart.
+    /// As [`from_bytes`](Self::from_bytes), with a moment (ticks, realtime, monotonic) that may be later than the copy's
+    /// own: the farther two moments are apart, the more exact is the frequency calculated from them.
     pub fn with_moment(copy: &[u8], moment: [u64; 3]) -> Option<Self> {
         let mut header = header_of(copy)?;
         if moment[0] > header.later.get()[0] {
@@ -180,8 +180,8 @@ pub fn moment_of(header: &Header) -> [u64; 3] {
     [ticks, realtime, monotonic]
 }
 
-/// Whether the ticks of a header are those of this machine since its last boot, if that can be told: it has the same boot
-/// id, or its clocks agree with ours. A container may have a boot id of its own.
+/// Whether the ticks of a header are those of this machine since its last boot; `None` if unknown. They are if the boot ids
+/// are equal, or if its clocks agree with ours: a container may have a boot id of its own.
 fn is_of_this_boot(header: &Header) -> Option<bool> {
     let here = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let (here, there) = (here.trim_ascii(), bytes(&header.boot_id));
@@ -195,7 +195,7 @@ fn is_of_this_boot(header: &Header) -> Option<bool> {
 /// Whether as many ticks as nanoseconds have passed since a header was made. After another boot the counter began anew;
 /// on another machine it began at another time.
 fn agrees(header: &Header) -> bool {
-    // The wall clock may have been adjusted a little since, and the pace is measured in a hurry.
+    // The wall clock may have been adjusted since, and the frequency is measured in a short time.
     const SLACK_NS: f64 = 5e8;
     const SLACK: f64 = 2e-3;
     let born = header.born.get();
@@ -205,7 +205,7 @@ fn agrees(header: &Header) -> bool {
     born[0] != 0 && pace(header.clock).is_some_and(is_near)
 }
 
-/// Nanoseconds of a tick of this machine; measured once where the clock does not tell.
+/// Nanoseconds of a tick of this machine; measured once where the frequency is not known.
 fn pace(clock: u32) -> Option<f64> {
     static MEASURED: OnceLock<Option<f64>> = OnceLock::new();
     let measure = || {

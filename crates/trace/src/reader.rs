@@ -1,4 +1,7 @@
-//! ReadMode rings: of threads that run and of threads that are gone, to drain them or only to look.
+//! Reading rings of living and of dead processes, to drain them or only to look.
+//!
+//! A drain maps the ring file ([`RingFile`]) and reads whole records from each [`Ring`]. A command that only looks takes a
+//! [`RingSnapshot`] with a [`RingReader`], which maps nothing.
 
 #[cfg(not(loom))]
 mod mapped;

@@ -1,4 +1,4 @@
-//! The order of stores between a writer and whoever reads, in every order that the memory model allows.
+//! The order of stores between a writer and its readers, in every order that the memory model allows.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p aclshim-trace --release --test loom`
 //!
@@ -8,7 +8,7 @@
 #![cfg(loom)]
 
 use aclshim_trace::reader::{ReadMode, Ring};
-use aclshim_trace::record::slot::{Head, Layout, Note, Slot, State, end_word};
+use aclshim_trace::record::slot::{Head, Layout, Note, Slot, SlowPathReasons, State, end_word};
 use aclshim_trace::record::{Entry, Extent, decode};
 use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::ring::layout::{Control, Mode};
@@ -73,7 +73,8 @@ impl Shared {
     /// A call begins and ends.
     fn call(&self, number: u64) {
         let head = self.begin(number);
-        assert!(self.slot(number).end(head, 15, number as i32, 0).is_ok());
+        let reasons = SlowPathReasons::claimed_behind(head, number + 1);
+        assert!(self.slot(number).end(head, 15, number as i32, reasons).is_ok());
     }
 
     /// Reads, checks what is shown, and gives it back: the numbers, with a code where a call has ended.
@@ -81,7 +82,7 @@ impl Shared {
         self.pass(how, most).0
     }
 
-    /// The same, and how many slots were overwritten before.
+    /// As `drain`; also returns the number of slots that were overwritten before.
     fn pass(&self, how: ReadMode, most: usize) -> (Vec<(u64, Entry)>, u64) {
         let run = self.ring().read(self.control.drained.load(Ordering::Relaxed), how, most);
         let mut entries = Vec::new();
@@ -254,7 +255,7 @@ fn what_a_thread_writes_before_it_ends_is_not_taken_for_a_gap_of_a_gone_one() {
             let shared = shared.clone();
             move || {
                 shared.call(0);
-                // It ends; whoever takes the ring over has seen that.
+                // It ends; the next owner of the ring has seen that.
                 shared.control.since.store(1, Ordering::Release);
             }
         });

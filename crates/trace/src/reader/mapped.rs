@@ -1,4 +1,4 @@
-//! A process's ring file, mapped from outside to drain its rings.
+//! The ring file of a process, mapped by a drain.
 
 use crate::reader::view::Ring;
 use crate::record::slot::Slot;
@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a file cannot be read.
+/// Why a ring file cannot be opened.
 #[derive(Debug)]
 pub enum RingFileError {
     /// The file is not one of ours, or not finished.
@@ -22,9 +22,9 @@ pub enum RingFileError {
     Version(u32),
     /// The file ends too early.
     Short(u64),
-    /// Another drain has it.
+    /// Another drain has locked it.
     Locked,
-    /// The system said no.
+    /// A system call failed.
     Io(io::Error),
 }
 
@@ -44,24 +44,24 @@ impl fmt::Display for RingFileError {
 
 impl std::error::Error for RingFileError {}
 
-/// A ring file of our own user, mapped. To look at files of others, which these can truncate, there is
+/// A ring file of the calling user, mapped. For files of other users, which they may truncate, use
 /// [`RingReader`](crate::reader::snapshot::RingReader).
 pub struct RingFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     file: File,
     header: Mapping,
-    /// As the header said when it was opened: who may write there must not make us read elsewhere.
+    /// Slots of a ring as the header said at the open: a later change of the header must not make us read elsewhere.
     slots: usize,
-    /// Those that are made.
+    /// Mappings of the rings; `None` for one that is not made yet.
     rings: Vec<Option<Mapping>>,
-    /// Whether all that are made could be mapped.
+    /// Whether all rings that are made could be mapped.
     is_whole: bool,
     protection: libc::c_int,
 }
 
-/// Which signal tells of a lease, and which thread gets it; the numbers are the same on all that Linux runs on, and libc
-/// does not have them.
+/// `fcntl` commands that choose the signal of a broken lease and the thread that gets it: equal on all architectures of
+/// Linux, and not in libc.
 const F_SETSIG: libc::c_int = 10;
 const F_SETOWN_EX: libc::c_int = 15;
 const F_OWNER_TID: libc::c_int = 0;
@@ -72,7 +72,7 @@ impl RingFile {
         Self::with(path, OpenOptions::new().read(true), libc::PROT_READ)
     }
 
-    /// Opens a file to drain it: nobody else can while this exists.
+    /// Opens a file to drain it, and locks it against other drains while this value exists.
     pub fn open_to_drain(path: &Path) -> Result<Self, RingFileError> {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         let opened = Self::with(path, OpenOptions::new().read(true).write(true), both)?;
@@ -95,7 +95,7 @@ impl RingFile {
         unsafe { &*self.header.at.cast() }
     }
 
-    /// Whose file it is: what was opened, not what its name stands for now.
+    /// The owner of the opened file, whatever its path leads to now.
     pub fn owner(&self) -> io::Result<u32> {
         Ok(self.file.metadata()?.uid())
     }
@@ -105,18 +105,18 @@ impl RingFile {
         Ok(self.file.metadata()?.ino())
     }
 
-    /// The open file, to ask the system about it.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Whether all rings that were made when they were last looked for can be read: one that could not be mapped holds
-    /// nobody knows what.
+    /// Whether all rings that were made by the last [`look_for_rings`](Self::look_for_rings) could be mapped. The content
+    /// of another one is unknown.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Maps the rings that were made since; how many there may be.
+    /// Maps the rings that were made since; returns the number of rings, some of which may not be made yet.
     pub fn look_for_rings(&mut self) -> usize {
         let made = self.header().rings.load(Ordering::Acquire).min(MOST_RINGS) as usize;
         if made <= self.rings.len() && self.rings.iter().all(Option::is_some) {
@@ -130,7 +130,7 @@ impl RingFile {
         let size = size.unwrap_or(0);
         for (number, place) in self.rings.iter_mut().enumerate().filter(|(_, place)| place.is_none()) {
             let begin = (number as u64).checked_mul(stride).and_then(|at| at.checked_add(first));
-            // What is not there, or is not made yet, must not be touched: a fault would be a signal.
+            // A ring that is not there or not made yet must not be touched: a fault would be a signal.
             let Some(begin) = begin.filter(|begin| begin.saturating_add(length as u64) <= size) else { continue };
             let mut owner = [0; 4];
             let is_read = self.file.read_exact_at(&mut owner, begin).is_ok();
@@ -143,7 +143,7 @@ impl RingFile {
         self.rings.len()
     }
 
-    /// A ring that was looked for, if it is made.
+    /// A ring, if it is made and mapped.
     pub fn ring(&self, number: usize) -> Option<Ring<'_>> {
         let at = self.rings.get(number)?.as_ref()?.at;
         // SAFETY: mappings of that size; every bit pattern is valid.
@@ -154,12 +154,12 @@ impl RingFile {
     }
 }
 
-/// More than any process has: what a file says beyond that is nonsense.
+/// Number of slots beyond which a header is rejected: no process has as many.
 const MOST_SLOTS: u32 = 1 << 20;
-/// The same for rings.
+/// Number of rings beyond which a header is rejected.
 pub const MOST_RINGS: u32 = crate::ring::layout::RINGS;
 
-/// Opens a file that begins as a ring file of our version does, and is long enough for a header.
+/// Opens a ring file and checks magic, version and length.
 pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<File, RingFileError> {
     // A FIFO in a directory that others may write to must not stop us.
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
@@ -179,7 +179,7 @@ pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<Fil
     Ok(file)
 }
 
-/// How many slots the rings of a file have, if what its header says of them makes sense.
+/// Number of slots of each ring, if the header is plausible.
 pub(crate) fn slots_of(header: &Header) -> Result<usize, RingFileError> {
     let slots = header.slots;
     let is_plausible =
@@ -187,7 +187,7 @@ pub(crate) fn slots_of(header: &Header) -> Result<usize, RingFileError> {
     if is_plausible { Ok(slots as usize) } else { Err(RingFileError::NotOurs) }
 }
 
-/// Takes a ring file for draining, until `file` is closed.
+/// Locks a ring file for a drain, until `file` is closed.
 pub fn lock(file: &File) -> Result<(), RingFileError> {
     // SAFETY: a descriptor that is open.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
@@ -197,12 +197,12 @@ pub fn lock(file: &File) -> Result<(), RingFileError> {
     Err(if error.kind() == io::ErrorKind::WouldBlock { RingFileError::Locked } else { RingFileError::Io(error) })
 }
 
-/// Whether no other open file or mapping of a file exists, in whatever namespace or container of this machine; `None`
-/// where the file system cannot say, or the file is another user's.
+/// Whether no other open file or mapping of a file exists, in any namespace or container of this machine; `None` where
+/// the file system cannot say, or the file belongs to another user.
 ///
-/// A lease on a file is granted to its only user. It is given back at once: who opens the file in between waits for
-/// that, and the system tells the calling thread by a signal; by one that does nothing, not by SIGIO, which would end us.
-/// (The thread, not the process: the caller may be a guest in a process that has a handler.)
+/// A lease on a file is granted to its only user, and given back at once. A process that opens the file in between waits
+/// for that, and the system sends a signal to the calling thread: SIGURG, which does nothing by default, and not SIGIO,
+/// which ends the process. (To the thread and not to the process: the caller may be a guest in a process with a handler.)
 pub fn is_alone(file: &File) -> Option<bool> {
     if !counts_mappings(file) {
         return None;
@@ -224,8 +224,8 @@ pub fn is_alone(file: &File) -> Option<bool> {
     (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(false)
 }
 
-/// Whether a mapping keeps the lease on its file from being granted, on this file system. On overlayfs a mapping belongs to
-/// the file below, and the lease is granted while it is there; on network file systems it may be on another machine.
+/// Whether a mapping prevents a lease on its file, on this file system. On overlayfs a mapping belongs to the lower file,
+/// and the lease is granted in spite of it; on network file systems the mapping may be on another machine.
 fn counts_mappings(file: &File) -> bool {
     const RAMFS: u64 = 0x8584_58f6;
     const LOCAL: [u64; 5] = [
@@ -242,7 +242,7 @@ fn counts_mappings(file: &File) -> bool {
     }
 }
 
-/// Memory that is given back with it.
+/// A mapping that is unmapped when it is dropped.
 pub(crate) struct Mapping {
     pub(crate) at: *mut libc::c_void,
     length: usize,
@@ -259,7 +259,7 @@ impl Mapping {
         if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { at, length }) }
     }
 
-    /// Zeros of our own, which take memory only where they are written to.
+    /// Anonymous memory of zeros.
     pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping.
@@ -275,7 +275,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Whether a file is named as ring files are.
+/// Whether a file name is that of a ring file.
 pub fn is_ring(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())

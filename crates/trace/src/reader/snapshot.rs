@@ -1,4 +1,4 @@
-//! A ring file of any process, opened to look at it: everything is copied with `pread`.
+//! A ring file of any process, opened to look at it: everything is copied by `pread`.
 //!
 //! Nothing is mapped. The owner of a file may truncate it at any time, and a load from a mapping behind the end of its
 //! file is SIGBUS; and on tmpfs a load from a mapped hole allocates the page, so that a sparse file of a few megabytes
@@ -23,18 +23,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// How often something that changes under the reader is read again.
+/// Number of attempts to copy something that changes during the copy.
 const TRIES: usize = 1000;
-/// Slots that are read at once.
+/// Number of slots that are read at once.
 const CHUNK: usize = 1024;
 const SLOT: usize = size_of::<Slot>();
 
-/// A ring file that is looked at.
+/// A ring file that is read without a mapping.
 pub struct RingReader {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     file: File,
-    /// As it was when the file was opened.
+    /// A copy from the time of the open.
     header: Box<Header>,
     /// Slots of a ring.
     slots: usize,
@@ -68,17 +68,17 @@ impl RingReader {
         &self.header
     }
 
-    /// The open file, to ask the system about it.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The owner of the file that was opened, whatever its name stands for now.
+    /// The owner of the opened file, whatever its path leads to now.
     pub fn owner(&self) -> io::Result<u32> {
         Ok(self.file.metadata()?.uid())
     }
 
-    /// How many rings the header tells of; not all of them need be there.
+    /// Number of rings by the header; not all of them need be there.
     pub fn rings(&self) -> usize {
         self.header.rings.load(Ordering::Relaxed).min(MOST_RINGS) as usize
     }
@@ -108,7 +108,7 @@ impl RingReader {
         let first = begin + CONTROL as u64;
         let mut read = |bytes: &mut [u8], at: u64| read_at(&self.file, bytes, at);
         copy_twice(&mut read, || self.written(first), first, &mut copy)?;
-        // What was given back by now is in a trace.
+        // Slots that were given back by now are in a trace.
         copy.control = self.control(begin)?;
         Ok(Some(copy))
     }
@@ -155,11 +155,11 @@ impl RingReader {
     }
 }
 
-/// Reads bytes from a place in a file.
+/// Reads bytes at an offset of a file.
 type Read<'a> = &'a mut dyn FnMut(&mut [u8], u64) -> io::Result<()>;
 
-/// Copies the slots that begin at byte `begin` twice: the first copy tells how far the writer is, and which slots of the second
-/// one are whole. `written` tells which slots are in no hole by then.
+/// Copies the slots that begin at byte `begin` twice. The first copy shows how far the writer is, and which slots of the
+/// second copy are consistent. `written` returns the slots that are in no hole by then.
 fn copy_twice(
     read: Read<'_>,
     written: impl FnOnce() -> Vec<Range<usize>>,
@@ -194,7 +194,7 @@ fn copy_twice(
     Ok(())
 }
 
-/// A slot that was just changing, read until two copies are equal; empty if that never comes.
+/// Reads a slot that changes until two copies are equal; empty if they never are.
 fn settled(read: Read<'_>, at: u64, last: &[u8]) -> io::Result<[u8; SLOT]> {
     let mut before = [0; SLOT];
     before.copy_from_slice(last);
@@ -224,7 +224,7 @@ impl RingSnapshot {
         self.written.iter().flat_map(move |range| range.clone().zip(&slots[range.clone()]))
     }
 
-    /// How many slots can hold something.
+    /// Number of slots that can hold something.
     pub fn written_count(&self) -> usize {
         self.written.iter().map(Range::len).sum()
     }

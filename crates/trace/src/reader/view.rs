@@ -1,4 +1,4 @@
-//! ReadMode rings: of threads that run and of threads that are gone, to drain them or to look.
+//! One ring as its reader sees it, mapped or copied.
 
 use crate::record::slot::{Head, Layout, Slot, State, Words};
 use crate::record::{self, annotation};
@@ -8,33 +8,33 @@ use crate::sync::{Ordering, spin_loop};
 /// How a ring is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// To drain a living process: a call in flight is waited for, until a quarter of the ring is behind it.
+    /// Drains a living process. A call in flight is waited for until a quarter of the ring is behind it.
     Drain,
-    /// The same at its end: not where an outermost call has ended behind it.
+    /// Drains a process that ends: as `Drain`, but a call in flight is passed by if an outermost call has ended behind it.
     Flush,
-    /// To drain what a dead process has left.
+    /// Drains what a dead process has left.
     Finish,
-    /// Only to look; nothing is marked.
+    /// Looks without a change to the ring.
     Peek,
 }
 
 impl ReadMode {
-    /// Whether what is not there yet may still come.
-    fn is_of_the_living(self) -> bool {
+    /// Whether a missing slot may still be written.
+    fn is_live(self) -> bool {
         matches!(self, ReadMode::Drain | ReadMode::Flush)
     }
 }
 
-/// Consecutive slots: whole records.
+/// Consecutive slots that hold whole records.
 #[derive(Debug, Default)]
 pub struct SlotRun {
-    /// The number of the first.
+    /// Number of the first slot.
     pub first: u64,
     /// The slots.
     pub slots: Vec<Words>,
-    /// Where to go on.
+    /// Number of the slot with which to continue.
     pub next: u64,
-    /// Slots that were overwritten before they could be read.
+    /// Number of slots that were overwritten before they were read.
     pub overwritten: u64,
 }
 
@@ -47,17 +47,18 @@ pub struct Ring<'a> {
     pub slots: &'a [Slot],
 }
 
+/// What is found at a slot number.
 enum Lookup {
-    /// A record, whole.
+    /// A whole record of this many slots.
     Record(usize),
-    /// Not what was looked for: not there yet, or never to come.
+    /// No record with this number: not written yet, or never to be.
     Gap,
-    /// Something newer stands there.
+    /// A newer record.
     Lapped,
 }
 
 impl Ring<'_> {
-    /// The thread that writes here, and the number from which on it does; `None` while it changes.
+    /// The owning thread and the number of its first slot; `None` while the owner changes.
     pub fn owner(&self) -> Option<(u32, u64)> {
         let owner = self.control.owner.load(Ordering::Acquire);
         let since = self.control.since.load(Ordering::Acquire);
@@ -79,20 +80,20 @@ impl Ring<'_> {
         self.slots.iter().map(newest).max().unwrap_or(from)
     }
 
-    /// Whether a slot shows its number.
+    /// Whether the slot of this number is published.
     pub fn is_shown(&self, number: u64) -> bool {
         let head = self.slot(number).head();
         head.state() != State::Free && head.number(number) == number
     }
 
-    /// As [`end`](Self::end), where no more than `gap` slots in a row are missing: looks no further than it must. (A look at
-    /// memory that was never written to would make it.)
+    /// As [`end`](Self::end), where no more than `gap` slots in a row are missing. Reads no further than it must: a load from
+    /// a page that was never written to would allocate it.
     pub fn end_near(&self, from: u64, gap: u64) -> u64 {
         let mut end = from;
         for number in from..from + self.slots.len() as u64 {
             let head = self.slot(number).head();
             match (head.state() != State::Free).then(|| head.number(number)) {
-                // Overwritten: so all of it was written to.
+                // Overwritten: the whole ring was written to.
                 Some(shown) if shown > number => return self.end(from),
                 Some(shown) if shown == number => end = number + 1,
                 _ if number >= end + gap => break,
@@ -102,11 +103,10 @@ impl Ring<'_> {
         end
     }
 
-    /// Whether a call at this number has been left so far behind that it is not waited for.
+    /// Whether the writer is so far ahead of a call in flight that it is not waited for.
     fn is_overtaken(&self, number: u64) -> bool {
         let slots = self.slots.len() as u64;
-        // At more than one place: what stands at the first may be a gap itself.
-        // (A plain look is enough: the fence of the next `Slot::read` orders it.)
+        // Several probes, because one may hit a gap. (A relaxed load is enough: the fence of the next `Slot::read` orders it.)
         [slots / 4, slots / 4 + 1, slots / 2, slots / 4 * 3, slots - 1].into_iter().any(|ahead| {
             let probe = number.wrapping_add(ahead);
             let head = self.slot(probe).head();
@@ -114,8 +114,8 @@ impl Ring<'_> {
         })
     }
 
-    /// Whether an outermost call that begins at this number has ended: then none before it is still under way, unless
-    /// a signal handler made this one; and who was passed by in vain says so itself.
+    /// Whether an outermost call that begins at this number has ended. Then no earlier call is in flight, unless a signal
+    /// handler made this one; a call that is passed by for that reason writes its end as a record of its own.
     fn has_outermost(&self, number: u64) -> bool {
         let head = self.slot(number).head();
         head.state() == State::Done
@@ -133,18 +133,18 @@ impl Ring<'_> {
                 || annotation::is_rest(head))
     }
 
-    /// Whether the thread that claimed this number is gone: the ring is another's by now, and nobody will write it.
+    /// Whether the thread that claimed this number is gone: the ring has another owner, and the slot is never written.
     fn is_forsaken(&self, number: u64) -> bool {
         let ahead = self.control.since.load(Ordering::Acquire).checked_sub(number);
-        // Nobody can be further ahead of a slot that has not been overwritten. (A damaged ring must not keep us for ever.)
+        // No writer is further ahead of a slot that is not overwritten. (A damaged ring must not cause an endless loop.)
         ahead.is_some_and(|ahead| (1..=2 * self.slots.len() as u64).contains(&ahead))
     }
 
-    /// The record at a number, appended to `out`.
+    /// Appends the record at `number` to `out`.
     fn see(&self, number: u64, out: &mut Vec<Words>) -> Lookup {
         let is_there = |at: u64| loop {
             let slot = self.slot(at);
-            // A slot that changes under the reader is looked at again: it changes a few times at most.
+            // A slot that changes during the copy is read again: it changes a few times at most.
             let Some(words) = slot.read() else {
                 spin_loop();
                 continue;
@@ -178,8 +178,8 @@ impl Ring<'_> {
         while at < count {
             match is_there(number.wrapping_add(at as u64)) {
                 Ok(words) => out.push(words),
-                // A batch has returned, and its items are just being written down, or were when the
-                // process was killed. The call is there without them, as it was when its first slot was read.
+                // A batch has returned and its items are being written, or were when the process was killed. The
+                // call is read without them, as it was when its first slot was read.
                 Err(Lookup::Gap) if at > 1 && head.state() != State::Done => {
                     out.push([Head::done(number.wrapping_add(at as u64), Layout::Items, 0).0, 0, 0, 0, 0, 0, 0, 0]);
                 }
@@ -196,9 +196,9 @@ impl Ring<'_> {
         Lookup::Record(count)
     }
 
-    /// Where reading from number `from` on comes to an end, if it does: of the living it does not.
+    /// Number behind the last slot to read, from `from` on; no limit for a living process.
     pub fn reach(&self, from: u64, how: ReadMode) -> u64 {
-        if how.is_of_the_living() { u64::MAX } else { self.end(from) }
+        if how.is_live() { u64::MAX } else { self.end(from) }
     }
 
     /// Reads records from number `from` on, `most` slots or a few more.
@@ -206,16 +206,16 @@ impl Ring<'_> {
         self.read_to(self.reach(from, how), from, how, most)
     }
 
-    /// The same as far as the ring [reaches](Self::reach): who reads in small pieces need not look for that each time.
+    /// As [`read`](Self::read), up to `end`, which [`reach`](Self::reach) returned: for a caller that reads in pieces.
     pub fn read_to(&self, end: u64, from: u64, how: ReadMode, most: usize) -> SlotRun {
         let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
         let slots = Vec::with_capacity(most.min(self.slots.len()).min(left) + 64);
         let mut run = SlotRun { first: from, slots, next: from, overwritten: 0 };
         let mut gaps = 0;
         while run.slots.len() < most && run.next < end {
-            // No more of them can be in a ring than it has slots: what stands there makes no sense.
+            // A ring has no more gaps than slots: this one is damaged.
             if gaps > self.slots.len() {
-                if !how.is_of_the_living() {
+                if !how.is_live() {
                     run.next = end;
                 }
                 break;
@@ -223,14 +223,14 @@ impl Ring<'_> {
             let at = run.next;
             let start = run.slots.len();
             let mut seen = self.see(at, &mut run.slots);
-            // Of the living nobody can tell a slot that was given up from one whose writer is held up by its signal
-            // handlers, however many calls these make: it is waited for, and if the ring is full, that is counted.
-            // (Given back too early, it would hold a newer record when that writer comes to store its own.)
-            if how.is_of_the_living() && matches!(seen, Lookup::Gap) && !self.is_rest(at) {
+            // In a living process a slot that was given up looks like one whose writer is delayed by its signal handlers,
+            // however many calls these make. It is waited for, and calls that find the ring full are counted. (Given
+            // back too early, it would hold a newer record when that writer stores its own.)
+            if how.is_live() && matches!(seen, Lookup::Gap) && !self.is_rest(at) {
                 if !self.is_forsaken(at) {
                     break;
                 }
-                // Its thread may have written it after the first look, and ended then.
+                // Its thread may have written it after the first lookup, and ended then.
                 seen = self.see(at, &mut run.slots);
             }
             match seen {
@@ -238,23 +238,23 @@ impl Ring<'_> {
                     let head = Head(run.slots[start][0]);
                     if head.state() == State::InFlight && how != ReadMode::Peek {
                         let is_left = how == ReadMode::Flush && self.has_outermost(at.wrapping_add(count as u64));
-                        let waits = how.is_of_the_living() && !is_left && !self.is_overtaken(at);
+                        let waits = how.is_live() && !is_left && !self.is_overtaken(at);
                         if waits || !self.slot(at).pass(head) {
                             run.slots.truncate(start);
                             if waits {
                                 break;
                             }
-                            continue; // it has ended meanwhile
+                            continue; // it has ended in the meantime
                         }
                         run.slots[start][0] = head.passed().0;
                     }
                     run.next = run.next.saturating_add(count as u64);
                 }
-                // A run has no holes: the caller comes again.
+                // A run has no holes: the next call continues here.
                 Lookup::Gap | Lookup::Lapped if start > 0 => break,
                 Lookup::Gap => {
-                    // Behind a lap it is the rest of a record whose beginning was overwritten. Elsewhere it stands for
-                    // no call: whoever jumped away from it had not made its call yet, or has counted it.
+                    // Behind overwritten slots it is the rest of a record whose beginning was overwritten. Elsewhere it is
+                    // no call: code that jumped away from it had not made its call yet, or has counted it.
                     run.overwritten += u64::from(run.overwritten > 0);
                     run.next = run.next.saturating_add(1);
                     gaps += 1;
@@ -272,7 +272,7 @@ impl Ring<'_> {
         run
     }
 
-    /// Gives the slots before number `next` back to the writer: nobody needs them any more.
+    /// Gives the slots before number `next` back to the writer.
     pub fn give_back(&self, next: u64) {
         self.control.drained.store(next, Ordering::Release);
     }

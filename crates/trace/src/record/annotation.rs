@@ -1,27 +1,28 @@
-//! What a program tells of itself: its scopes, marks in time, and names for streams and buffers.
+//! Annotations: what a program says about itself, that is its scopes, marks in time, and names for streams and buffers.
 //!
-//! A note of this kind has a text, and as many slots as that takes. What follows the first one is there before the first
-//! is shown, so nobody sees a part of it. Each slot is a note of its own to whoever does not know these.
+//! An annotation has a text and as many slots as that takes. The first slot is published last, so that no reader sees a
+//! part of one. To a reader that does not know annotations each slot is a note of its own.
 
 use crate::record::slot::{Head, Layout, Note, Words};
 
-/// Texts are cut to so many bytes.
+/// Longest text, in bytes; what is longer is cut.
 pub const LONGEST: usize = 256;
-/// So many bytes of it stand in the first slot, and in each one behind.
+/// Bytes of the text in the first slot.
 pub(crate) const IN_FIRST: usize = 24;
+/// Bytes of the text in each slot behind the first.
 pub(crate) const IN_OTHERS: usize = 56;
 
-/// What has a name.
+/// Kind of an object that a program gives a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum NamedKind {
     /// A stream, by its handle.
     Stream = 0,
-    /// Memory from an address on.
+    /// A range of memory.
     Buffer = 1,
 }
 
-/// What a program tells of itself.
+/// An annotation, as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Annotation {
     /// A scope begins.
@@ -30,35 +31,35 @@ pub enum Annotation {
         id: u32,
         /// The scope that it lies in, or 0.
         parent: u32,
-        /// What it is called.
+        /// Its name.
         name: String,
     },
     /// A scope ends.
     ScopeEnd {
         /// Its number.
         id: u32,
-        /// How many expectations have failed in it.
+        /// Number of expectations that failed in it.
         failures: u64,
     },
-    /// Something worth a mark happens here.
+    /// A mark in time.
     Mark {
-        /// What.
+        /// Its text.
         text: String,
     },
-    /// From here on something has a name; an empty one takes it back.
+    /// An object has this name from here on; an empty name removes it.
     Name {
-        /// What it is.
+        /// Kind of the object.
         kind: NamedKind,
         /// The stream's handle, or the first address.
         begin: u64,
-        /// How many bytes; 0 for a stream.
+        /// Length of a buffer in bytes; 0 for a stream.
         size: u64,
-        /// What it is called.
+        /// Its name.
         name: String,
     },
 }
 
-/// The same, to be written: no heap.
+/// An annotation to be written, borrowed from the caller: it needs no heap.
 #[derive(Clone, Copy)]
 pub struct AnnotationRef<'a> {
     pub(crate) note: Note,
@@ -68,12 +69,12 @@ pub struct AnnotationRef<'a> {
 }
 
 impl<'a> AnnotationRef<'a> {
-    /// A scope begins.
+    /// The begin of a scope.
     pub fn scope(id: u32, parent: u32, name: &'a [u8]) -> Self {
         Self { note: Note::Scope, words: [id.into(), parent.into()], kind: 0, text: cut(name) }
     }
 
-    /// A scope ends.
+    /// The end of a scope.
     pub fn scope_end(id: u32, failures: u64) -> Self {
         Self { note: Note::ScopeEnd, words: [id.into(), failures], kind: 0, text: &[] }
     }
@@ -83,23 +84,23 @@ impl<'a> AnnotationRef<'a> {
         Self { note: Note::Mark, words: [0; 2], kind: 0, text: cut(text) }
     }
 
-    /// A name.
+    /// A name for an object.
     pub fn name(kind: NamedKind, begin: u64, size: u64, name: &'a [u8]) -> Self {
         Self { note: Note::Name, words: [begin, size], kind: kind as u8, text: cut(name) }
     }
 
-    /// How many slots it takes.
+    /// Number of slots it takes.
     pub fn slots(&self) -> u64 {
         slots_for(self.text.len()) as u64
     }
 }
 
-/// A text without what is too much of it, at the end of a character.
+/// The text up to [`LONGEST`] bytes, cut between two characters.
 pub(crate) fn cut(text: &[u8]) -> &[u8] {
     let Some(behind) = text.get(LONGEST) else { return text };
     let is_inside = |byte: u8| byte & 0xc0 == 0x80;
     let mut end = LONGEST;
-    // A character has four bytes at most; what goes on longer is none.
+    // A character has four bytes at most; a longer sequence is not UTF-8.
     if is_inside(*behind) {
         end = (LONGEST - 4..LONGEST).rev().find(|at| !is_inside(text[*at])).unwrap_or(LONGEST);
     }
@@ -110,7 +111,7 @@ pub(crate) const fn slots_for(length: usize) -> usize {
     1 + length.saturating_sub(IN_FIRST).div_ceil(IN_OTHERS)
 }
 
-/// Eight bytes of a text at a time, the last ones filled up.
+/// The eight bytes of a text from `at` on as a word, filled up with zeros.
 pub(crate) fn word(text: &[u8], at: usize) -> u64 {
     let rest = text.get(at..).unwrap_or_default();
     let mut bytes = [0; 8];
@@ -130,7 +131,7 @@ fn has_text(head: Head) -> bool {
     head.layout() == Layout::Note && (is(Note::Scope) || is(Note::Mark) || is(Note::Name))
 }
 
-/// How many slots the note has that begins with `first`.
+/// Number of slots of the note that begins with `first`.
 pub(crate) fn slots(first: &Words) -> usize {
     if has_text(Head(first[0])) { slots_for(length(first)) } else { 1 }
 }
@@ -139,8 +140,8 @@ fn length(first: &Words) -> usize {
     usize::from(first[4] as u16).min(LONGEST)
 }
 
-/// What the note tells that begins with `slots[0]`, and when, in ticks; `None` if it is another one. What is missing of a
-/// text is missing.
+/// The annotation that begins with `slots[0]`, with its time in ticks; `None` for another kind of note. A text whose last
+/// slots are missing is cut.
 pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Annotation)> {
     let first = slots.first()?;
     let head = Head(first[0]);
@@ -152,7 +153,7 @@ pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Annotation)> {
         let bytes = &bytes[..length(first).min(bytes.len())];
         String::from_utf8_lossy(bytes).into_owned()
     };
-    let told = if is(Note::Scope) {
+    let annotation = if is(Note::Scope) {
         Annotation::Scope { id: one as u32, parent: other as u32, name: text() }
     } else if is(Note::ScopeEnd) {
         Annotation::ScopeEnd { id: one as u32, failures: other }
@@ -168,5 +169,5 @@ pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Annotation)> {
     } else {
         return None;
     };
-    Some((ticks, told))
+    Some((ticks, annotation))
 }

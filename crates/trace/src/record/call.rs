@@ -3,18 +3,18 @@
 use crate::record::annotation::Annotation;
 use crate::record::slot::Words;
 
-/// The arguments of a call, as words in the order of the function's row.
+/// Number of arguments of a call at most, as words in the order of the function's row.
 pub const ARGUMENTS: usize = 10;
 
-/// What one record tells.
+/// One decoded record.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // nearly all of them are calls
 pub enum Entry {
     /// A call.
     Call(Call),
-    /// From here on the ring is this thread's.
+    /// The ring belongs to this thread from here on.
     Thread {
-        /// When it came, in ticks.
+        /// Time of its first record, in ticks.
         ticks: u64,
         /// Its id.
         id: u32,
@@ -23,13 +23,13 @@ pub enum Entry {
     },
     /// Calls were forwarded and not recorded.
     Lost {
-        /// When the first came, in ticks.
+        /// Time of the first one, in ticks.
         from: u64,
-        /// When there was room again.
+        /// Time when there was room again, in ticks.
         to: u64,
-        /// How many.
+        /// Number of calls.
         calls: u64,
-        /// And how many marks, names and scopes.
+        /// Number of marks, names and scopes.
         notes: u64,
     },
     /// The end of an earlier call of this ring.
@@ -39,11 +39,11 @@ pub enum Entry {
         /// How it ended.
         end: End,
     },
-    /// What was found wrong with a call of this ring whose record came before.
+    /// A finding about a call of this ring whose record came before.
     Finding {
         /// The call's number.
         of: u64,
-        /// What it is.
+        /// The finding.
         finding: RecordedFinding,
     },
     /// More of the stack of a call of this ring whose record came before.
@@ -90,12 +90,12 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether its code and its duration are the vendor's own: it was neither refused nor struck by an injection.
+    /// Whether code and duration are the vendor's own: the call was neither refused nor changed by an injection.
     pub fn is_of_vendor(&self) -> bool {
         self.flags & (REFUSED | INJECTED) == 0
     }
 
-    /// Whether an injection has struck it.
+    /// Whether an injection has changed it.
     pub fn is_injected(&self) -> bool {
         self.flags & INJECTED != 0
     }
@@ -115,26 +115,25 @@ pub const INJECTED: u16 = 1;
 /// The flag of a call that was refused by a rule, and not forwarded.
 pub const REFUSED: u16 = 2;
 
-/// How many return addresses a [`Note::Stack`] holds.
+/// Number of return addresses in a stack note.
 pub const FRAMES: usize = 6;
 
-/// What was found wrong with a call while it was made: where it is wrong, so that a reader who does not have the
-/// caller's arrays can say it.
+/// A finding of the shim about a call, with the values that a reader without the caller's arrays needs to report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedFinding {
     /// The rule's number.
     pub rule: u8,
-    /// Which argument, by its position.
+    /// Position of the argument.
     pub argument: u8,
-    /// How bad it is, as a number of the rulebook's.
+    /// Severity, as the number that the rulebook has for it.
     pub severity: u8,
-    /// Which item or entry of an array.
+    /// Index of the item or array entry.
     pub index: Option<u64>,
-    /// What stands there, and what it is measured against.
+    /// The value found, and the value it is compared with.
     pub values: [u64; 2],
-    /// What the vendor returns for it, or 0.
+    /// The code that the vendor returns for it, or 0.
     pub code: i32,
-    /// What it writes to `failIndex` then, if anything.
+    /// The value that the vendor writes to `failIndex`, if it does.
     pub fail_index: Option<u64>,
 }
 
@@ -167,7 +166,7 @@ impl RecordedFinding {
     }
 }
 
-/// What a batch holds.
+/// What was read of the arrays of a batch.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Batch {
     /// The sum of all sizes.
@@ -200,13 +199,13 @@ pub struct Attribute {
 /// An item of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Where to.
+    /// Destination address.
     pub dst: u64,
-    /// Where from.
+    /// Source address.
     pub src: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub size: u64,
-    /// How many bytes more there is room for; held within 32 bits.
+    /// Bytes that the destination has beyond the size; saturated to 32 bits.
     pub room: i32,
 }
 
@@ -215,7 +214,7 @@ pub struct Item {
 pub struct Extent(pub u64);
 
 impl Extent {
-    /// So many slots, flags and a scope.
+    /// Number of slots, flags and scope in one word.
     #[inline(always)]
     pub const fn new(slots: u64, flags: u16, scope: u32) -> Self {
         Self(slots & 0xffff | (flags as u64) << 16 | (scope as u64) << 32)
@@ -226,8 +225,7 @@ impl Extent {
     }
 }
 
-/// The words that findings, one bit a rule, and what `extent` adds have in a [`Layout::More`] slot, each with its place:
-/// the writer ors them in.
+/// Findings (one bit a rule) and `extent` as words of a [`Layout::More`] slot, each with its index: the writer ors them in.
 pub const fn found_words(findings: u128, extent: Extent) -> [(usize, u64); 3] {
     [(1, findings as u64), (2, (findings >> 64) as u64), (3, extent.0)]
 }
@@ -235,9 +233,9 @@ pub const fn found_words(findings: u128, extent: Extent) -> [(usize, u64); 3] {
 /// The fifth word of a [`Layout::Batch`] slot: what was read of the arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Follows {
-    /// How many items lie in the slots behind.
+    /// Number of items in the slots behind.
     pub items: u32,
-    /// How many attributes.
+    /// Number of attributes in the slots behind.
     pub attributes: u8,
     /// See [`Batch::direction`].
     pub direction: Option<(u8, u8)>,
@@ -271,10 +269,10 @@ impl Follows {
     }
 }
 
-/// The largest batch record: the summary's slots, attributes and items, two in a slot.
+/// Number of slots of a batch record: three for the call and the summary, attributes and items two in a slot.
 pub const fn batch_slots(attributes: u64, items: u64) -> u64 {
     3 + attributes.div_ceil(2) + items.div_ceil(2)
 }
 
-/// How many attributes of a batch are recorded at most.
+/// Number of attributes of a batch that are recorded at most.
 pub const ATTRIBUTES: u64 = 8;

@@ -1,4 +1,4 @@
-//! Slots decoded to entries: what a reader gets.
+//! Decoding of slots to entries.
 
 use crate::record::annotation;
 use crate::record::call::{
@@ -6,7 +6,7 @@ use crate::record::call::{
 };
 use crate::record::slot::{Head, Layout, Note, State, Words};
 
-/// How many slots a record has, by its first one and the one behind it.
+/// Number of slots of a record, from its first slot and the one behind it.
 pub fn slots(first: &Words, second: Option<&Words>) -> usize {
     match (Head(first[0]).layout(), second) {
         (Layout::Long, Some(second)) if Head(second[0]).layout() == Layout::More => Extent(second[3]).slots().max(2),
@@ -16,14 +16,14 @@ pub fn slots(first: &Words, second: Option<&Words>) -> usize {
     }
 }
 
-/// The record that begins with `slots[0]`, and how many slots it has; `None` if they end too early or
-/// begin in the middle of one. `near` is a number not far away.
+/// Decodes the record that begins with `slots_from[0]`; returns it with its number of slots. `None` if the slots end too
+/// early or begin in the middle of a record. `near` is a slot number not far away, from which the number is completed.
 pub fn decode(slots_from: &[Words], near: u64) -> Option<(Entry, usize)> {
     let first = slots_from.first()?;
     let head = Head(first[0]);
     let mut count = slots(first, slots_from.get(1));
     if head.layout() == Layout::Note {
-        // A drain that does not know these notes may have parted them: what is there of a text is better than nothing.
+        // A drain that does not know annotations may have separated their slots: a part of a text is better than none.
         let rest = slots_from[1..].iter().take(count - 1);
         count = 1 + rest.take_while(|slot| annotation::is_rest(Head(slot[0]))).count();
     }
@@ -37,7 +37,7 @@ pub fn decode(slots_from: &[Words], near: u64) -> Option<(Entry, usize)> {
     Some((entry, count))
 }
 
-/// The call in a slot of its own.
+/// Decodes a call that takes one slot.
 pub fn one_slot(slot: &Words, number: u64) -> Call {
     call(Head(slot[0]), number, std::slice::from_ref(slot))
 }

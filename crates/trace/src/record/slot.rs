@@ -1,37 +1,36 @@
 //! One slot: 64 bytes, eight words, the first of which says what the others are.
 //!
-//! **Order of stores.** A writer clears the head, stores the other words, and then the head that
-//! says "in flight"; at the end it stores code and duration, and then the head that says "done". A
-//! reader takes the head, the words, and the head again: if both heads are equal, the words belong
-//! together, and so they do in what a kill leaves behind at any instant.
+//! A writer clears the head, stores the other words, and then the head that says "in flight"; at the end it stores code
+//! and duration, and then the head that says "done". A reader takes the head, the words, and the head again: if both
+//! heads are equal, the words belong together. The memory order is described in [`mod@crate::ring`].
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// The words of a slot.
+/// Number of words of a slot.
 pub const WORDS: usize = 8;
 
-/// A slot.
+/// A slot in shared memory.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Slot(pub [AtomicU64; WORDS]);
 
-/// The words of a slot, read.
+/// A copy of the words of a slot.
 pub type Words = [u64; WORDS];
 
-/// How far a record is; the two lowest bits of a head.
+/// State of a record: the two lowest bits of its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Never written, or being written.
     Free,
-    /// The call is under way.
+    /// The call has not returned.
     InFlight,
     /// The call has returned.
     Done,
-    /// The call was under way when the drain went past it; if it ends, a record of its own says so.
+    /// The drain went past the record while its call was in flight. The end of the call is a record of its own.
     Passed,
 }
 
-/// What the words behind the head are.
+/// Meaning of the words behind the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Layout {
@@ -53,7 +52,7 @@ pub enum Layout {
     Note = 7,
 }
 
-/// What a slot that is no call tells.
+/// Kind of a slot that is not a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Note {
@@ -64,11 +63,11 @@ pub enum Note {
     /// The end of a call whose record was passed by, or whose duration did not fit: ticks of its
     /// begin, its number, its duration, its code.
     End = 2,
-    /// What was found wrong with a call whose record came before: see [`crate::record::RecordedFinding::words`].
+    /// A finding about a call whose record came before: see [`crate::record::RecordedFinding::words`].
     Finding = 3,
     /// More of the stack of a call whose record came before: its number, and six return addresses at most.
     Stack = 4,
-    /// A scope begins: see [`crate::record::annotation`] for this and what follows.
+    /// A scope begins. This note and those below are annotations: see [`crate::record::annotation`].
     Scope = 5,
     /// A scope ends.
     ScopeEnd = 6,
@@ -89,7 +88,7 @@ const NESTED: u64 = 1 << 5;
 const NUMBER: u32 = 16;
 /// The largest kind that a head has room for.
 pub const KIND_MAX: u32 = 15;
-/// What marks a record in flight, and what must be added to make it done.
+/// Values of the state bits. A head in flight becomes done by an addition of 1.
 const IN_FLIGHT: u64 = 1;
 const DONE: u64 = 2;
 const PASSED: u64 = 3;
@@ -102,7 +101,7 @@ impl Head {
         Self((number << NUMBER) + ((kind as u64) << 6) + ((function as u64) << 10 | (layout as u64) << 2 | IN_FLIGHT))
     }
 
-    /// The same call, made inside another.
+    /// This head, marked as a call that the vendor makes inside another.
     pub const fn nested(self) -> Self {
         Self(self.0 | NESTED)
     }
@@ -113,25 +112,18 @@ impl Head {
         Self::in_flight(number, layout, function, 0).ended()
     }
 
-    /// The same record, done.
+    /// This head with the state "done"; requires the state "in flight".
     #[inline(always)]
     pub const fn ended(self) -> Self {
         Self(self.0 + (DONE - IN_FLIGHT))
     }
 
-    /// The same record, passed by.
+    /// This head with the state "passed by".
     pub const fn passed(self) -> Self {
         Self(self.0 & !STATE | PASSED)
     }
 
-    /// How many slots were claimed behind this one, if `next` is the next number; 0 if none.
-    #[inline(always)]
-    pub const fn claimed_behind(self, next: u64) -> u64 {
-        // What stands below the number is less than one of it, and not 0.
-        (next << NUMBER).wrapping_sub(self.0) >> NUMBER
-    }
-
-    /// How far it is.
+    /// State of the record.
     pub const fn state(self) -> State {
         match self.0 & STATE {
             0 => State::Free,
@@ -141,7 +133,7 @@ impl Head {
         }
     }
 
-    /// What the words are.
+    /// Meaning of the other words.
     pub const fn layout(self) -> Layout {
         match self.0 >> 2 & 7 {
             0 => Layout::Linear,
@@ -155,7 +147,7 @@ impl Head {
         }
     }
 
-    /// The function, or the note.
+    /// Index of the function, or number of the [`Note`].
     pub const fn function(self) -> u8 {
         (self.0 >> 10 & 63) as u8
     }
@@ -165,9 +157,10 @@ impl Head {
         (self.0 >> 6 & 15) as u8
     }
 
-    /// Whether it is of an outermost call that is done, and stands in one slot: by one look at its bits.
+    /// Whether the slot alone is the exact record of an outermost call: one slot, done, not nested, nothing to follow.
+    /// One test of its bits.
     #[inline(always)]
-    pub const fn is_plain(self) -> bool {
+    pub const fn is_exact(self) -> bool {
         const { assert!(Layout::Linear as u64 == 0 && Layout::Fill as u64 == 1) };
         self.0 & (STATE | 0b110 << 2 | NESTED) == DONE
     }
@@ -184,14 +177,73 @@ impl Head {
     }
 }
 
-/// Code and duration in one word.
+/// Reasons why a call cannot be recorded by plain stores into one slot. Any bit that is set is a reason; they share a
+/// word so that one test covers all of them.
+#[derive(Clone, Copy)]
+pub struct SlowPathReasons(u64);
+
+impl SlowPathReasons {
+    /// The call took the slow path from its begin.
+    pub const LONG_CALL: Self = Self(1);
+
+    /// Slots were claimed behind the record, up to number `next`: the drain may be about to pass it by.
+    #[inline(always)]
+    pub const fn claimed_behind(record: Head, next: u64) -> Self {
+        // What stands below the number is less than one of it, and not 0.
+        Self((next << NUMBER).wrapping_sub(record.0) >> NUMBER)
+    }
+
+    /// The slot shows another head: the drain has passed the record by, or another record stands there.
+    #[inline(always)]
+    const fn head_changed(shown: Head, begun: Head) -> Self {
+        Self(shown.0 ^ begun.0)
+    }
+
+    /// The duration may not fit into 32 bits; the largest value stands for one that does not.
+    #[inline(always)]
+    const fn long_duration(duration: u64) -> Self {
+        Self(duration >> 31)
+    }
+
+    /// The room at the destination is not the size: one slot holds only one of them.
+    #[inline(always)]
+    pub const fn room_differs(dst_max: usize, count: usize) -> Self {
+        Self((dst_max ^ count) as u64)
+    }
+
+    /// The kind of copy does not fit into a head.
+    #[inline(always)]
+    pub const fn large_kind(kind: u32) -> Self {
+        Self((kind & !KIND_MAX) as u64)
+    }
+
+    /// The bits of a gate that is closed.
+    #[inline(always)]
+    pub const fn gate(bits: usize) -> Self {
+        Self(bits as u64)
+    }
+
+    /// The reasons of both sets.
+    #[inline(always)]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether there is no reason.
+    #[inline(always)]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Code and duration of a call in one word.
 #[inline(always)]
 pub const fn end_word(duration: u32, code: i32) -> u64 {
     (code as u32 as u64) << 32 | duration as u64
 }
 
 impl Slot {
-    /// Takes the old record back, so that new words can never be read under its head.
+    /// Clears the head, so that new words are never read under the old one.
     #[inline(always)]
     pub fn clear(&self) {
         self.0[0].store(0, Ordering::Relaxed);
@@ -204,19 +256,19 @@ impl Slot {
         self.0[word].store(value, Ordering::Relaxed);
     }
 
-    /// Shows the record as `head` says.
+    /// Publishes the record under `head`.
     #[inline(always)]
     pub fn show(&self, head: Head) {
         self.0[0].store(head.0, Ordering::Release);
     }
 
-    /// The head as it is.
+    /// The current head.
     #[inline(always)]
     pub fn head(&self) -> Head {
         Head(self.0[0].load(Ordering::Relaxed))
     }
 
-    /// Stores a whole slot that is complete at once.
+    /// Writes a whole slot that is complete at once; missing words are 0.
     pub fn put(&self, head: Head, words: &[u64]) {
         self.clear();
         for (at, &word) in words.iter().enumerate().take(WORDS - 1) {
@@ -228,14 +280,13 @@ impl Slot {
         self.show(head);
     }
 
-    /// Ends a call that is still shown as `begun`; `now` is in ticks. If it cannot, it tells how long the call took:
-    /// another record stands there, the drain has passed it by, or the duration does not fit; or there is a `doubt`: it
-    /// is 0 if no slot was claimed behind this one, for then the drain cannot be about to pass it by. One test for all.
+    /// Ends a call that is still shown as `begun` by plain stores; `now` is in ticks. If there is a reason against that,
+    /// of the caller's or found here, nothing is stored and the error is the call's duration.
     #[inline(always)]
-    pub fn end(&self, begun: Head, now: u64, code: i32, doubt: u64) -> Result<(), u64> {
+    pub fn end(&self, begun: Head, now: u64, code: i32, reasons: SlowPathReasons) -> Result<(), u64> {
         let duration = self.since_begin(now);
-        // Long ones are looked at more closely elsewhere: the largest stands for one that does not fit.
-        if (self.head().0 ^ begun.0) | duration >> 31 | doubt != 0 {
+        let changed = SlowPathReasons::head_changed(self.head(), begun);
+        if !changed.union(SlowPathReasons::long_duration(duration)).union(reasons).is_empty() {
             return Err(duration);
         }
         // It is short: there is nothing to be cut off.
@@ -244,7 +295,7 @@ impl Slot {
         Ok(())
     }
 
-    /// The ticks from its begin to `now`. (An atomic load is never a part of the instruction that needs it; this one is.)
+    /// Ticks from the begin of the call to `now`. (The compiler never folds an atomic load into the subtraction; this does.)
     #[inline(always)]
     fn since_begin(&self, now: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
@@ -261,15 +312,15 @@ impl Slot {
         now.wrapping_sub(self.0[1].load(Ordering::Relaxed))
     }
 
-    /// Ends a call as [`end`](Self::end) does, while the drain may be about to pass it by: one of the two is
-    /// first, and the other knows.
+    /// Ends a call as [`end`](Self::end) does while the drain may be about to pass it by. `false` if the drain was first, or
+    /// if the duration does not fit.
     #[cold]
     pub fn end_racing(&self, begun: Head, duration: u64, code: i32) -> bool {
         duration < u64::from(u32::MAX) && self.end_with(begun, end_word(duration as u32, code))
     }
 
-    /// The same with the end as a word. (What a signal handler would have to do between the look and the store to
-    /// have its record spoilt is to make a whole ring of calls.)
+    /// Ends a call with `end`, an [`end_word`], unless the head has changed. (Between the test of the head and the store a
+    /// signal handler would have to make a whole ring of calls to have its own record damaged.)
     pub fn end_with(&self, begun: Head, end: u64) -> bool {
         if self.head() != begun {
             return false;
@@ -278,7 +329,7 @@ impl Slot {
         self.0[0].compare_exchange(begun.0, begun.ended().0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Reads the slot; `None` if it changed meanwhile.
+    /// Copies the slot; `None` if it was changed during the copy.
     pub fn read(&self) -> Option<Words> {
         let mut words = [0; WORDS];
         words[0] = self.0[0].load(Ordering::Acquire);
@@ -289,7 +340,7 @@ impl Slot {
         (self.0[0].load(Ordering::Relaxed) == words[0]).then_some(words)
     }
 
-    /// Passes a call by that is in flight; `false` if it has ended meanwhile.
+    /// Marks a call in flight as passed by; `false` if it has ended in the meantime.
     pub fn pass(&self, begun: Head) -> bool {
         self.0[0].compare_exchange(begun.0, begun.passed().0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -298,6 +349,8 @@ impl Slot {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    const NO_REASON: SlowPathReasons = SlowPathReasons(0);
 
     const LAYOUTS: [Layout; 8] = [
         Layout::Linear,
@@ -362,7 +415,7 @@ mod tests {
     fn only_the_record_that_began_is_ended() {
         let begun = Head::in_flight(9, Layout::Linear, 1, 0);
         fn end_alone(slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
-            slot.end(begun, now, code, 0).is_ok()
+            slot.end(begun, now, code, NO_REASON).is_ok()
         }
         fn end_racing(slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
             slot.end_racing(begun, now.wrapping_sub(100), code)

@@ -6,13 +6,13 @@ use crate::ring::cursor::{RingCursor, add_local};
 use crate::sync::Ordering;
 
 impl RingCursor {
-    /// Leaves a note with a text; `false` if there is no room, which is counted. `now` is in ticks; `wait` may wait a
-    /// little and says whether to look once more.
+    /// Writes an annotation; `false` if there is no room, which is counted. `now` is in ticks; `wait` may wait and returns
+    /// whether to check for room once more.
     ///
     /// # Safety
     /// The cursor is open, and the calling thread's.
-    pub unsafe fn annotate(&self, telling: &AnnotationRef<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
-        let slots = telling.slots();
+    pub unsafe fn annotate(&self, annotation: &AnnotationRef<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
+        let slots = annotation.slots();
         let ring = self.slots();
         let number = match self.claim_in(ring, slots) {
             Ok(number) => number,
@@ -31,10 +31,10 @@ impl RingCursor {
                 number
             }
         };
-        let AnnotationRef { note, words: [one, other], kind, text } = *telling;
+        let AnnotationRef { note, words: [one, other], kind, text } = *annotation;
         // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
         let at = |number| unsafe { &*ring.at(number) };
-        // The first slot last: who sees it finds the others.
+        // The first slot last: a reader that sees it finds the others.
         for nth in 1..slots {
             let from = IN_FIRST + (nth as usize - 1) * IN_OTHERS;
             let words: [u64; 7] = core::array::from_fn(|nth| word(text, from + 8 * nth));

@@ -1,30 +1,30 @@
-//! A ring as its writing thread sees it.
+//! The writing side of a ring.
 //!
-//! What a call needs lies in one cache line, the thread's [`RingCursor`], in memory that is the thread's own. A
-//! claim is one instruction (a signal handler of the thread may claim in between), and one compare
-//! tells "no ring yet", "look whether there is room" and "full" from the rest. A second one tells a fork child, which
-//! has a copy of its parent's place, that it has none: see [`crate::system::generation`].
+//! What a call needs lies in one cache line, the thread's [`RingCursor`], in memory of the thread. A claim is one
+//! instruction, because a signal handler of the thread may claim at any time. One compare then covers "no ring yet",
+//! "check whether there is room" and "full". A second one detects a fork child, which has a copy of its parent's cursor
+//! and no ring: see [`crate::system::generation`].
 
-use crate::record::slot::{Head, Layout, Note, Slot};
+use crate::record::slot::{Head, Layout, Note, Slot, SlowPathReasons};
 use crate::ring::layout::{Control, Mode};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::system::generation;
 
-/// Where a thread writes. All zero: nowhere.
+/// Position of a thread in its ring. All zero: the thread has no ring.
 #[derive(Default)]
 #[repr(C)]
 pub struct RingCursor {
-    /// The number of the next slot.
+    /// Number of the next slot.
     pub next: AtomicU64,
-    /// The number of the first slot that must not be written without another look.
+    /// Number of the first slot that must not be written before the room is checked again.
     pub limit: AtomicU64,
     /// The slots.
     pub slots: AtomicPtr<Slot>,
-    /// One less than how many there are.
+    /// Number of slots minus 1; the number of slots is a power of two.
     pub mask: AtomicU64,
     /// The address of the outermost frame of a call under way, or 0.
     pub outermost: AtomicUsize,
-    /// The [`generation`] of the process that the ring is of.
+    /// The [`generation`] of the process that owns the ring.
     pub(crate) generation: core::sync::atomic::AtomicU64,
     /// The ring's shared state.
     pub(crate) control: AtomicPtr<Control>,
@@ -37,7 +37,7 @@ pub struct RingCursor {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<RingCursor>() == 64);
 
-/// The slots of a cursor, and of which process they are.
+/// The slots of a cursor, and the process that owns them.
 #[derive(Clone, Copy)]
 pub struct Slots {
     first: *const Slot,
@@ -47,13 +47,13 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Whether they are this process's, and not those of the one that forked it.
+    /// Whether they belong to this process and not to the one that forked it.
     #[inline(always)]
     pub fn are_ours(self) -> bool {
         generation::is_current(self.generation)
     }
 
-    /// The slot of a number, if there are any.
+    /// Address of the slot with this number; dangling if the cursor has no ring.
     #[inline(always)]
     pub fn at(self, number: u64) -> *const Slot {
         self.first.wrapping_add((number & self.mask) as usize)
@@ -61,12 +61,12 @@ impl Slots {
 }
 
 impl RingCursor {
-    /// Claims `slots` consecutive slots; the first one's number, if there is room for all.
+    /// Claims `slots` consecutive slots. Returns the number of the first; as an error if there is no room for all.
     pub fn claim(&self, slots: u64) -> Result<u64, u64> {
         self.claim_in(self.slots(), slots)
     }
 
-    /// The same of what [`slots`](Self::slots) has told before.
+    /// As [`claim`](Self::claim), in slots that [`slots`](Self::slots) has returned before.
     #[inline(always)]
     pub fn claim_in(&self, of: Slots, slots: u64) -> Result<u64, u64> {
         let number = add_local(&self.next, slots);
@@ -75,15 +75,15 @@ impl RingCursor {
         if has_room && of.are_ours() { Ok(number) } else { Err(number) }
     }
 
-    /// The ring's shared state, if there is a ring, and it is not the one of the process that forked this one.
+    /// The ring's shared state; `None` without a ring, and for the ring of the process that forked this one.
     pub fn control(&self) -> Option<&Control> {
         // SAFETY: NULL, or what the cursor was opened with, which outlives it.
         let control = unsafe { self.control.load(Ordering::Relaxed).as_ref() };
         control.filter(|_| self.slots().are_ours())
     }
 
-    /// Gives up a claim of one slot that found no room. If a signal handler has claimed behind it, and so has found some,
-    /// the slot is filled all the same, or the drain would wait for it: it says once more whose the ring is.
+    /// Gives up a claim of one slot that found no room. If a signal handler has claimed behind it, there was room, and the
+    /// slot must be filled, or the drain would wait for it: it repeats the note that names the thread.
     ///
     /// # Safety
     /// The calling thread's cursor.
@@ -100,20 +100,19 @@ impl RingCursor {
         }
     }
 
-    /// Gives a [`claim`](Self::claim) back that nothing was written to; `false` if a signal handler has claimed since.
+    /// Returns a [`claim`](Self::claim) that nothing was written to; `false` if a signal handler has claimed since.
     pub(crate) fn give_back(&self, claimed: u64, slots: u64) -> bool {
         replace_local(&self.next, claimed + slots, claimed)
     }
 
-    /// Where the slots are. Asked before a claim, because a signal handler may fork behind it: its child may find the
-    /// place wiped, and must not go on with what it finds there then.
+    /// The slots. Load them before a claim: a signal handler may fork after it, and its child may find the cursor wiped.
     #[inline(always)]
     pub fn slots(&self) -> Slots {
         let generation = self.generation.load(Ordering::Relaxed);
         Slots { first: self.slots.load(Ordering::Relaxed), mask: self.mask.load(Ordering::Relaxed), generation }
     }
 
-    /// The slot of a number.
+    /// The slot with this number.
     ///
     /// # Safety
     /// The cursor has slots.
@@ -122,8 +121,8 @@ impl RingCursor {
         unsafe { &*self.slots().at(number) }
     }
 
-    /// Makes this a cursor that writes into `slots`, from number `next` on: once, in whatever process. `false` if it is one
-    /// already, or is just becoming one: the caller may be a handler that has interrupted that.
+    /// Opens the cursor on `slots`, from number `next` on; once in its life. `false` if it is open or is being opened: the
+    /// caller may be a signal handler that has interrupted that.
     pub fn open(&self, control: &Control, slots: &[Slot], mode: Mode, next: u64) -> bool {
         let (none, at) = (core::ptr::null_mut(), core::ptr::from_ref(control).cast_mut());
         if self.control.compare_exchange(none, at, Ordering::Relaxed, Ordering::Relaxed).is_err() {
@@ -138,19 +137,19 @@ impl RingCursor {
         true
     }
 
-    /// Ends the call that stands in `slot`: in the short way if no slot was claimed behind it.
+    /// Ends the call in `slot`: by plain stores if no slot was claimed behind it.
     pub fn end(&self, slot: &Slot, begun: Head, now: u64, code: i32) -> bool {
-        let doubt = begun.claimed_behind(self.next.load(Ordering::Relaxed));
-        let ended = slot.end(begun, now, code, doubt);
+        let reasons = SlowPathReasons::claimed_behind(begun, self.next.load(Ordering::Relaxed));
+        let ended = slot.end(begun, now, code, reasons);
         ended.map_or_else(|duration| slot.end_racing(begun, duration, code), |()| true)
     }
 
-    /// Whether there are slots to write to: not before the first copy, and not after a fork.
+    /// Whether the cursor has a ring of this process: not before the first copy, and not after a fork.
     pub fn is_open(&self) -> bool {
         self.control().is_some()
     }
 
-    /// The first number that would overwrite what must not be.
+    /// Number of the first slot that is not free to be written.
     fn room(&self, control: &Control) -> u64 {
         if self.mode.load(Ordering::Relaxed) == Mode::Flight as u32 {
             return u64::MAX;
@@ -158,9 +157,8 @@ impl RingCursor {
         control.drained.load(Ordering::Acquire) + self.mask.load(Ordering::Relaxed) + 1
     }
 
-    /// After a [`claim`](Self::claim) without room: looks again, and gives the claim back if there is
-    /// still none; the call is then counted as not recorded. `now` is in ticks; `wait` may wait a
-    /// little and says whether to look once more.
+    /// Checks the room again after a [`claim`](Self::claim) without room. If there is none, the claim is returned and the
+    /// call counted as not recorded. `now` is in ticks; `wait` may wait and returns whether to check once more.
     ///
     /// # Safety
     /// The cursor is open, and the calling thread's.
@@ -179,8 +177,8 @@ impl RingCursor {
         None
     }
 
-    /// The short way out for a call that finds the ring as full as the one before it did, so that a host that is
-    /// faster than the drain is not slowed where nothing is recorded anyway. The claim is then given back, and counted.
+    /// Whether the ring is as full as at the call before, which was not recorded either. The claim is then returned and the
+    /// call counted: a host that is faster than the drain is not slowed down further.
     ///
     /// # Safety
     /// The cursor is open, and the calling thread's.
@@ -197,7 +195,7 @@ impl RingCursor {
         true
     }
 
-    /// Whether there is room for a claim after all; if not, it is given back.
+    /// Checks whether there is room for a claim by now, as long as `wait` says so; returns the claim if there is none.
     pub(crate) fn wait_for_room(
         &self,
         control: &Control,
@@ -213,35 +211,35 @@ impl RingCursor {
         };
         while !look() {
             if !wait() {
-                // A handler that came in between has given its own claim back, or found room, and then
-                // there is room for us too; or it has jumped away, and our slots stay a gap.
+                // A handler that came in between has returned its own claim; or it has found room, and then
+                // there is room for this one too; or it has jumped away, and these slots stay a gap.
                 return !self.give_back(claimed, slots) && look();
             }
         }
         true
     }
 
-    /// Leaves a record of what was lost, once there is room for one.
+    /// Writes a note of what was lost since the last such note, if there is room for it.
     ///
     /// # Safety
     /// The cursor is open, and the calling thread's.
     pub unsafe fn record_losses(&self, control: &Control, now: u64) {
         let both = [(&control.not_recorded, &control.told), (&control.notes_lost, &control.notes_told)];
-        // Said to be told before it is: a handler that comes in between must not tell the same.
-        let untold = both.map(|(lost, told)| take_unrecorded(lost, told));
-        if untold == [0; 2] {
+        // Marked as recorded before they are: a handler that comes in between must not record them again.
+        let unrecorded = both.map(|(lost, recorded)| take_unrecorded(lost, recorded));
+        if unrecorded == [0; 2] {
             return;
         }
-        let words = [control.lost_since.load(Ordering::Relaxed), now, untold[0], untold[1]];
+        let words = [control.lost_since.load(Ordering::Relaxed), now, unrecorded[0], unrecorded[1]];
         // SAFETY: the caller's promise.
         if !unsafe { self.write_note(Note::Lost, &words) } {
-            for ((_, told), untold) in both.into_iter().zip(untold) {
-                told.fetch_sub(untold, Ordering::Relaxed);
+            for ((_, recorded), unrecorded) in both.into_iter().zip(unrecorded) {
+                recorded.fetch_sub(unrecorded, Ordering::Relaxed);
             }
         }
     }
 
-    /// Leaves a note of one slot, if there is room; what it tells is not a call.
+    /// Writes a note of one slot; `false` if there is no room.
     ///
     /// # Safety
     /// The cursor is open, and the calling thread's.
@@ -263,20 +261,20 @@ impl RingCursor {
     }
 }
 
-/// How many of what was lost nobody has told yet; they are the caller's to tell. A handler that tells some meanwhile has
-/// its own share.
-fn take_unrecorded(lost: &AtomicU64, told: &AtomicU64) -> u64 {
+/// Number of losses that no record names yet. The caller records them; a signal handler that comes in between takes only
+/// what is lost since.
+fn take_unrecorded(lost: &AtomicU64, recorded: &AtomicU64) -> u64 {
     loop {
-        let before = told.load(Ordering::Relaxed);
+        let before = recorded.load(Ordering::Relaxed);
         let now = lost.load(Ordering::Relaxed);
-        if told.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        if recorded.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             return now.saturating_sub(before);
         }
     }
 }
 
-/// Adds where only this thread and its signal handlers add, and returns what was there: one
-/// instruction cannot be torn by a handler, and needs no lock against other threads.
+/// Adds to a word that only this thread and its signal handlers change, and returns the value before. One instruction:
+/// a handler cannot interrupt it, and it needs no lock against other threads.
 #[inline(always)]
 pub fn add_local(counter: &AtomicU64, amount: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
@@ -304,7 +302,7 @@ pub fn add_local(counter: &AtomicU64, amount: u64) -> u64 {
     counter.fetch_add(amount, Ordering::Relaxed)
 }
 
-/// Loads where only this thread and its signal handlers store.
+/// Loads a word that only this thread and its signal handlers change.
 #[inline(always)]
 fn load_local(word: &AtomicU64) -> u64 {
     #[cfg(not(loom))]
@@ -315,7 +313,7 @@ fn load_local(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Replaces `old` by `new` where only this thread and its signal handlers write; as [`add_local`].
+/// Replaces `old` by `new` in a word that only this thread and its signal handlers change; as [`add_local`].
 #[inline(always)]
 fn replace_local(word: &AtomicU64, old: u64, new: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]

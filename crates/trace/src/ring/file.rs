@@ -1,7 +1,6 @@
-//! Making a process's ring file and adding rings to it, from inside the host.
+//! The ring file of this process: its creation, and the rings that are added to it, from inside the host.
 //!
-//! Nothing here allocates, locks or keeps a descriptor; all of it is a cold path, on a stack that
-//! may be small.
+//! Nothing here allocates, locks or leaves a descriptor open. All of it is a cold path, on a stack that may be small.
 
 use crate::record::slot::Slot;
 use crate::ring::layout::{CONTROL, Control, FIRST, HEADER, Header, MAGIC, PREFIX, SUFFIX, VERSION, stride};
@@ -13,18 +12,18 @@ use core::ffi::{c_int, c_void};
 use core::fmt::Write;
 use core::ptr;
 
-/// Why there is no file, or no ring.
+/// Why a ring file or a ring cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingSetupError {
     /// The directory's path is too long.
     PathTooLong,
-    /// The process may not make a file of that size (a write beyond the limit would be a signal).
+    /// RLIMIT_FSIZE is too small; a write beyond it would raise SIGXFSZ in the host.
     FileSizeLimit,
-    /// The directory's file system is about to be full, and others need it.
+    /// The file system is nearly full, and other programs need it.
     NoRoom,
-    /// The file that was made is not there any more.
+    /// The file was removed or replaced.
     Gone,
-    /// A system call said no.
+    /// A system call failed: its name, and errno.
     System(&'static str, c_int),
 }
 
@@ -40,10 +39,10 @@ impl core::fmt::Display for RingSetupError {
     }
 }
 
-/// A ring file of this process.
+/// The ring file of this process.
 ///
-/// All but the header is this process's own copy. The mapped header can be changed from outside, by a stray write or by
-/// another process of the same user: what decides where the writer maps and stores is not read back from there.
+/// All fields but the header are private copies. The mapped header can be changed by a stray write of the host or by
+/// another process of the same user, so the values that decide where the writer maps and stores are not read from it.
 #[derive(Clone, Copy)]
 pub struct OwnRingFile {
     /// Its mapped header.
@@ -63,32 +62,32 @@ pub struct OwnRingFile {
 /// The `pid` and `born_ns` of the file that was made last; a fork child has those of its parent.
 static LATEST: (AtomicU32, AtomicU64) = (AtomicU32::new(0), AtomicU64::new(0));
 
-/// Rings with smaller numbers are present at once, where they are added one by one. In a process of very many threads most
+/// Rings with smaller numbers that are added one by one are populated whole. In a process with many threads most threads
 /// make few calls, and pages that they never reach would cost more than the threads do.
 const WHOLE: u32 = 64;
-/// The part of other rings that is present at once.
+/// Bytes of other rings that are populated at once.
 const FRONT: usize = 2 * CONTROL;
 /// `MADV_POPULATE_WRITE`, which the libc crate does not have for all systems.
 const POPULATE_WRITE: c_int = 23;
 
-/// Small, because the stack of the thread that comes first may be.
+/// Small, because the stack of the first thread may be.
 type Path = Text<1024>;
 
-/// Makes `path` that of the file of process `pid` that was born then. (Handed over, it would lie on a small stack twice.)
+/// Writes the path of the ring file of process `pid` to `path`. (Returned by value, it would lie on a small stack twice.)
 fn name(path: &mut Path, ring_dir: &[u8], pid: u32, born_ns: u64) -> Result<(), RingSetupError> {
     path.push(ring_dir);
     let _ = write!(path, "/{PREFIX}{pid}-{born_ns:x}{SUFFIX}");
     if path.is_full() { Err(RingSetupError::PathTooLong) } else { Ok(()) }
 }
 
-/// What the system says about the file that this process, or the one that forked it, made last in `ring_dir`.
+/// `lstat` of the file that this process, or the one that forked it, made last in `ring_dir`.
 pub fn latest(ring_dir: &[u8]) -> Option<libc::stat> {
     let mut path = Path::new();
     name(&mut path, ring_dir, LATEST.0.load(Ordering::Relaxed), LATEST.1.load(Ordering::Relaxed)).ok()?;
     about(&path)
 }
 
-/// What the system says about the file at a path, not about one that a link there leads to.
+/// `lstat` of a path.
 fn about(path: &Path) -> Option<libc::stat> {
     // SAFETY: a C string of ours; all zero is a valid value, which the system fills.
     unsafe {
@@ -97,8 +96,8 @@ fn about(path: &Path) -> Option<libc::stat> {
     }
 }
 
-/// Makes this process's file in `ring_dir` and maps its header for good; `fill` completes the
-/// header before anybody can see it. The caller's errno is changed.
+/// Makes this process's file in `ring_dir` and maps its header for good; `fill` completes the header before a reader
+/// accepts it. Changes errno.
 pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Result<OwnRingFile, RingSetupError> {
     let born_ns = clock::realtime_ns();
     // SAFETY: asks for our own numbers.
@@ -122,7 +121,7 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
         reserve(file.number(), 0, HEADER)?;
         let at = map(&file, 0, HEADER, Present::All)?;
         // What the host has written to our number since lies at the beginning.
-        // SAFETY: a mapping of that size, of which nobody knows yet.
+        // SAFETY: a mapping of that size that nothing else refers to yet.
         unsafe { ptr::write_bytes(at.cast::<u8>(), 0, HEADER) };
         Ok((at, opened.st_ino))
     });
@@ -135,8 +134,8 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
             return Err(failure);
         }
     };
-    // SAFETY: a fresh mapping of zeroes of at least that size, which nobody else knows; zero is a
-    // valid header. It is never unmapped.
+    // SAFETY: a fresh mapping of zeroes of at least that size that nothing else refers to; zero is a valid header. It is
+    // never unmapped.
     let header = unsafe { &mut *at.cast::<Header>() };
     header.version = VERSION;
     header.size = size_of::<Header>() as u32;
@@ -156,13 +155,13 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
 }
 
 impl OwnRingFile {
-    /// Adds ring number `ring` and maps it for good. The caller's errno is changed.
+    /// Adds ring number `ring` and maps it for good. Changes errno.
     pub fn add_ring(&self, ring_dir: &[u8], ring: u32) -> Result<(&'static Control, &'static [Slot]), RingSetupError> {
         self.add_rings(ring_dir, ring, 1)?.get(0).ok_or(RingSetupError::Gone)
     }
 
-    /// Adds ring number `ring`, and those behind it up to `count`, as many as can be had, and maps them for good in one
-    /// piece; at least one. All of them are zero. The caller's errno is changed.
+    /// Adds up to `count` rings from number `ring` on, as many as there is room for and at least one, and maps them for good
+    /// in one piece. All of them are zero. Changes errno.
     pub fn add_rings(&self, ring_dir: &[u8], ring: u32, count: u32) -> Result<AddedRings, RingSetupError> {
         let mut path = Path::new();
         name(&mut path, ring_dir, self.pid, self.born_ns)?;
@@ -183,7 +182,7 @@ impl OwnRingFile {
         let at = map(&file, begin, end(count) as usize, present)?;
         let is_clear = is_clear(&file, begin, end(count));
         for nth in 0..count as usize {
-            // SAFETY: a part of the mapping, of which nobody knows yet.
+            // SAFETY: a part of the mapping that nothing else refers to yet.
             unsafe {
                 let at = at.byte_add(nth * stride as usize);
                 if !is_clear {
@@ -199,22 +198,22 @@ impl OwnRingFile {
     }
 }
 
-/// Rings that were added, one behind the other.
+/// Rings that were added, in one mapping.
 pub struct AddedRings {
     at: *mut c_void,
     stride: usize,
     slots: usize,
-    /// How many.
+    /// Number of rings.
     pub count: u32,
 }
 
 impl AddedRings {
-    /// Where they are mapped, and how many bytes that are.
+    /// Address and length of the mapping.
     pub fn memory(&self) -> (*const c_void, usize) {
         (self.at, (self.count as usize - 1) * self.stride + CONTROL + self.slots * size_of::<Slot>())
     }
 
-    /// One of them.
+    /// The ring with this index among them.
     pub fn get(&self, nth: u32) -> Option<(&'static Control, &'static [Slot])> {
         // SAFETY: a mapping of zeroes of that size, never unmapped.
         (nth < self.count).then(|| unsafe {
@@ -231,12 +230,12 @@ fn open(path: &Path, flags: c_int) -> Result<Descriptor, RingSetupError> {
     Descriptor::open(path.as_c_str(), flags, 0o600).map_err(|errno| RingSetupError::System("open", errno))
 }
 
-/// Whether the pages of a mapping are there at once.
+/// Whether the pages of a mapping are populated at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Present {
     /// All of them: a page fault costs more than a call.
     All,
-    /// Each when it is needed, or asked for.
+    /// Each with its first access, or by `madvise`.
     Later,
 }
 
@@ -249,9 +248,8 @@ fn map(file: &Descriptor, begin: u64, size: usize, present: Present) -> Result<*
     if at == libc::MAP_FAILED { Err(system("mmap")) } else { Ok(at) }
 }
 
-/// Whether nothing was written to a part of a file that is reserved, and not used yet. The host may have written behind the
-/// end while we had the file open, and reserving does not clear that; no more of it comes, since the end now lies behind
-/// this part. A file system that cannot tell says no.
+/// Whether a reserved and unused part of a file holds no data. The host may have written behind the end while the file was
+/// open, and a reservation does not clear that; later writes go behind this part. `false` on a file system that cannot say.
 fn is_clear(file: &Descriptor, begin: u64, size: u64) -> bool {
     // SAFETY: our own descriptor; errno is the calling thread's own.
     unsafe {
@@ -260,13 +258,13 @@ fn is_clear(file: &Descriptor, begin: u64, size: u64) -> bool {
     }
 }
 
-/// Has the file system keep room for a part of a file: a store into a hole of a full tmpfs would be a SIGBUS in the host.
+/// Reserves space for a part of a file: a store into a hole of a full tmpfs would raise SIGBUS in the host.
 fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), RingSetupError> {
     let (begin, size) = (begin as libc::off_t, size as libc::off_t);
     // SAFETY: our own descriptor.
     let reserved = unsafe {
         match libc::posix_fallocate(fd, begin, size) {
-            // The file system cannot, and libc, which would write zeroes then, does not append.
+            // The file system cannot; libc then writes zeroes, and refuses a descriptor with O_APPEND.
             libc::EBADF | libc::EOPNOTSUPP => {
                 libc::fcntl(fd, libc::F_SETFL, 0);
                 libc::posix_fallocate(fd, begin, size)
@@ -277,8 +275,8 @@ fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), RingSetupError> {
     if reserved == 0 { Ok(()) } else { Err(RingSetupError::System("posix_fallocate", reserved)) }
 }
 
-/// Whether a file of that size may be made, on a file system that has room nobody will miss:
-/// 16 MiB, or half of a smaller one.
+/// Whether a file of that size may be made, on a file system with enough free space for others: 16 MiB, or half of a
+/// smaller one.
 fn check_limits(dir: &[u8], size: u64) -> Result<(), RingSetupError> {
     let mut path = Path::new();
     path.push(dir);
@@ -290,7 +288,7 @@ fn check_limits(dir: &[u8], size: u64) -> Result<(), RingSetupError> {
         }
         let mut about = core::mem::zeroed::<libc::statvfs>();
         if libc::statvfs(path.as_c_str().as_ptr(), &mut about) != 0 {
-            return Ok(()); // whatever is wrong will show when the file is made
+            return Ok(()); // the creation of the file will report what is wrong
         }
         let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
         if bytes(about.f_bavail) < (bytes(about.f_blocks) / 2).min(16 << 20) {

@@ -13,22 +13,22 @@ use core::sync::atomic::AtomicU8;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ACLSHIM\0");
 /// The version of this layout.
 pub const VERSION: u32 = 1;
-/// How file names begin and end; the process id and the time of birth stand between.
+/// Begin of the names of ring files; the process id and the time of creation follow.
 pub const PREFIX: &str = "aclshim-";
-/// See [`PREFIX`].
+/// End of the names of ring files; see [`PREFIX`].
 pub const SUFFIX: &str = ".ring";
 /// Where rings may begin: a multiple of the largest page size.
 pub const UNIT: u64 = 64 * 1024;
-/// The room before a ring's slots.
+/// Bytes of a ring before its slots.
 pub const CONTROL: usize = 4096;
-/// How many rings a file has at most: how many threads of a process record at once.
+/// Number of rings of a file at most: as many threads of a process record at once.
 pub const RINGS: u32 = 16_384;
-/// How many functions there is room for.
+/// Number of function names that a header has room for.
 pub const FUNCTIONS: usize = 64;
 /// The room for a function's name, with its NUL.
 pub const NAME: usize = 40;
 
-/// What happens when a ring is full.
+/// What a writer does when its ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mode {
@@ -36,7 +36,7 @@ pub enum Mode {
     Audit = 0,
     /// The oldest record is overwritten.
     Flight = 1,
-    /// The caller waits a bounded time, then as `Audit`.
+    /// The writer waits for room for a bounded time, then as `Audit`.
     Lossless = 2,
 }
 
@@ -126,7 +126,7 @@ pub struct Header {
     pub time_ns: u64,
 }
 
-/// The owner of a ring that is just being handed over.
+/// Value of [`Control::owner`] while a ring is handed over.
 pub const CHANGING: u32 = u32::MAX;
 
 /// The state of a ring. What the owner writes and what the drain writes lie on different cache lines.
@@ -160,10 +160,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Whether records tell of everything that was lost so far.
+    /// Whether a record names every loss so far.
     pub fn are_losses_recorded(&self) -> bool {
         let pairs = [(&self.not_recorded, &self.told), (&self.notes_lost, &self.notes_told)];
-        pairs.iter().all(|(lost, told)| lost.load(Ordering::Relaxed) == told.load(Ordering::Relaxed))
+        pairs.iter().all(|(lost, recorded)| lost.load(Ordering::Relaxed) == recorded.load(Ordering::Relaxed))
     }
 }
 
@@ -175,7 +175,7 @@ pub const FIRST: u64 = (HEADER as u64).next_multiple_of(UNIT);
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Control>() <= CONTROL && core::mem::offset_of!(Control, drained) == 64);
 
-/// From one ring of so many slots to the next.
+/// Distance in bytes from one ring of `slots` slots to the next.
 pub const fn stride(slots: u32) -> u64 {
     (CONTROL as u64 + slots as u64 * 64).next_multiple_of(UNIT)
 }

@@ -34,8 +34,8 @@
 //! | bytes | 56 | u32, at most [`LONGEST_PAYLOAD`] |
 //! | reserved | 60 | u32, 0 |
 //!
-//! A file is only ever appended to, by whole blocks. It may end anywhere, if whoever wrote it
-//! ended there; what stands before the last whole block is good.
+//! A file is only ever appended to, by whole blocks. It may end anywhere, if its writer was killed there; everything up to
+//! the last whole block is valid.
 
 use crate::record::slot::Words;
 
@@ -54,7 +54,7 @@ pub const LONGEST_HEADER: usize = 1 << 20;
 /// The longest payload of a block.
 pub const LONGEST_PAYLOAD: usize = 16 << 20;
 
-/// What a block holds. A reader skips kinds that it does not know.
+/// Kinds of blocks. A reader skips kinds that it does not know.
 pub mod kind {
     /// Slots as they stood in the ring.
     pub const SLOTS: u32 = 1;
@@ -62,9 +62,9 @@ pub mod kind {
     pub const CALIBRATION: u32 = 2;
     /// Slots from number `first` on that were overwritten before they could be copied: how many, a u64.
     pub const LOSS: u32 = 3;
-    /// All that was lost so far: calls not recorded, slots overwritten, a u64 each.
+    /// Losses so far: calls not recorded, slots overwritten, a u64 each.
     pub const TOTALS: u32 = 4;
-    /// The process's ring header once more: it tells more than at the beginning.
+    /// The process's ring header once more, with fields that were not known at the beginning.
     pub const HEADER: u32 = 5;
     /// The files that are mapped into the process, each: first address, end and length of the path (a u64 each), the path.
     pub const MODULES: u32 = 6;
@@ -82,7 +82,7 @@ pub struct Preamble {
     pub segment: u64,
     /// The time of the first block, in nanoseconds since 1970.
     pub first_ns: u64,
-    /// How many outermost calls went with older files of this process.
+    /// Number of outermost calls that were evicted with older files of this process.
     pub evicted: u64,
     /// Bytes of the blocks in the earlier files of the same drain.
     pub before: u64,
@@ -121,13 +121,13 @@ pub struct BlockHead {
     pub kind: u32,
     /// The ring that the slots stood in.
     pub ring: u32,
-    /// How many whole slots the payload holds.
+    /// Number of whole slots in the payload.
     pub slots: u32,
     /// The number of the first slot.
     pub first: u64,
     /// The thread.
     pub thread: u32,
-    /// Of a block of slots: how many outermost calls it holds.
+    /// Of a block of slots: number of outermost calls in it.
     pub flags: u32,
     /// The process's tick counter when the block was made.
     pub ticks: u64,
@@ -162,12 +162,12 @@ impl BlockHead {
         bytes
     }
 
-    /// Whether it is of a kind that is known.
+    /// Whether its kind is known.
     pub fn is_known(&self) -> bool {
         (kind::SLOTS..=kind::NEVER).contains(&self.kind)
     }
 
-    /// A head as it stood in the file. Whether it is a good one is the reader's to say.
+    /// Decodes a head; the reader checks whether it is valid.
     pub fn from_bytes(bytes: &[u8; HEAD]) -> Self {
         Self {
             kind: half(bytes, 4),
@@ -191,13 +191,13 @@ pub fn checksum(head: &[u8], payload: &[u8]) -> u64 {
     sum.end()
 }
 
-/// A checksum that is being made.
+/// A checksum under calculation.
 ///
-/// In four lanes, a word each in turn: a multiplication waits for the one before it in its lane, and only for that.
+/// Words go to four lanes in turn, so that a multiplication waits only for the one before it in its own lane.
 pub struct Checksum([u64; LANES]);
 
 impl Checksum {
-    /// Of so many bytes.
+    /// The checksum of `len` bytes.
     pub fn new(len: usize) -> Self {
         Self(std::array::from_fn(|lane| (len + lane) as u64))
     }
@@ -215,7 +215,7 @@ impl Checksum {
         }
     }
 
-    /// Adds a piece; only the last one may be none of whole quads.
+    /// Adds a piece; only the last one may have a length that is no multiple of 32 bytes.
     pub fn add(&mut self, piece: &[u8]) {
         let (quads, rest) = piece.as_chunks();
         let words = |quad: &[u8; 8 * LANES]| std::array::from_fn(|lane| u64::from_le_bytes(quad.as_chunks().0[lane]));
@@ -227,14 +227,14 @@ impl Checksum {
         }
     }
 
-    /// The same of a slot.
+    /// Adds a slot.
     #[inline(always)]
     pub fn add_slot(&mut self, slot: &Words) {
         let (quads, _) = slot.as_chunks();
         quads.iter().for_each(|quad| self.quad(*quad));
     }
 
-    /// All together.
+    /// The checksum of all pieces.
     pub fn end(self) -> u64 {
         self.0.into_iter().reduce(Self::step).unwrap_or_default()
     }

@@ -1,13 +1,13 @@
-//! Which segment of a process comes first.
+//! The order of the segments of a process.
 
 use crate::segment::format::{BlockHead, Preamble};
 use crate::segment::reader::SegmentReader;
 use std::io::Read;
 
-/// Where a segment stands among those of its process.
+/// Sort key of a segment among those of its process.
 ///
-/// The wall clock may be set back between two of them, the ticks of a boot are not. What was drained after the next boot
-/// has none, and comes behind the rest.
+/// Ticks come first: the wall clock may be set back between two segments, the ticks of a boot are not. A segment that was
+/// drained after the next boot has no ticks and comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentOrder {
     ticks: u64,
@@ -16,7 +16,7 @@ pub struct SegmentOrder {
 }
 
 impl SegmentOrder {
-    /// Of a segment that begins so; `first` is the head of its first good block, if it has one.
+    /// The key of a segment with this preamble; `first` is the head of its first valid block, if it has one.
     pub fn new(preamble: &Preamble, first: Option<&BlockHead>) -> Self {
         let ticks = first.map_or(0, |head| head.ticks);
         Self {
@@ -26,7 +26,7 @@ impl SegmentOrder {
         }
     }
 
-    /// The same of one that is just opened.
+    /// The key of a segment that has just been opened; reads its first block.
     pub fn of(reader: &mut SegmentReader<impl Read>) -> Self {
         let first = reader.find_map(Result::ok);
         Self::new(&reader.preamble, first.map(|block| block.head).as_ref())

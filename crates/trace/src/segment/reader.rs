@@ -1,4 +1,4 @@
-//! Reading a trace segment from beginning to end, and past what is damaged.
+//! Reading a trace segment from beginning to end, and past damaged parts.
 
 use crate::record::slot::Words;
 use crate::segment::format::{
@@ -9,34 +9,34 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Seek};
 
-/// What is wrong with a file.
+/// What is wrong with a part of a segment.
 #[derive(Debug)]
 pub enum SegmentErrorKind {
-    /// It does not begin as a trace does.
+    /// It does not begin with the magic of a trace.
     NotOurs,
-    /// It is of a version that this program does not know.
+    /// It has a version that this program does not know.
     Version(u32),
-    /// The preamble or the header is not as it was written.
+    /// The checksum of preamble and header is wrong.
     Header,
-    /// The file ends within something of this length.
+    /// The file ends within a part of it.
     Short {
-        /// How long the piece is.
+        /// Length of the part.
         wanted: u64,
-        /// How much of it is there.
+        /// Bytes of it that are there.
         found: u64,
     },
-    /// A block does not begin as blocks do.
+    /// A block does not begin with the magic of a block.
     NoBlock,
-    /// A block is not as it was written.
+    /// The checksum or a length of a block is wrong.
     Block,
-    /// The system said no.
+    /// A system call failed.
     Io(io::Error),
 }
 
-/// Where a file is damaged, and how.
+/// A damaged part of a segment.
 #[derive(Debug)]
 pub struct SegmentError {
-    /// Where the piece begins that is not good.
+    /// Where the part begins.
     pub offset: u64,
     /// What is wrong with it.
     pub kind: SegmentErrorKind,
@@ -65,16 +65,16 @@ impl fmt::Display for SegmentError {
 
 impl std::error::Error for SegmentError {}
 
-/// A piece of a file that was passed over.
+/// A range of a segment that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Where it begins.
     pub offset: u64,
-    /// Where reading went on.
+    /// Where reading continued.
     pub end: u64,
-    /// Whether the file ends within a block, as it does if whoever wrote it was killed.
+    /// Whether the file ends within a block, as after a kill of its writer.
     pub is_cut: bool,
-    /// What is wrong.
+    /// Description of the damage.
     pub what: String,
 }
 
@@ -92,12 +92,12 @@ impl fmt::Display for Damage {
 pub struct Block {
     /// Its head.
     pub head: BlockHead,
-    /// What follows the head.
+    /// The bytes behind the head.
     pub payload: Vec<u8>,
 }
 
 impl Block {
-    /// The slots where they are, if words can be read there.
+    /// The slots, borrowed where the payload is aligned for words.
     pub fn as_slots(&self) -> Cow<'_, [Words]> {
         as_slots(&self.payload)
     }
@@ -108,7 +108,7 @@ impl Block {
     }
 }
 
-/// The slots of a payload where they are, if words can be read there.
+/// The slots of a payload, borrowed where it is aligned for words.
 pub fn as_slots(payload: &[u8]) -> Cow<'_, [Words]> {
     // SAFETY: any bytes are words.
     let (before, words, _) = unsafe { payload.align_to::<Words>() };
@@ -127,7 +127,7 @@ fn slots(payload: &[u8]) -> impl Iterator<Item = Words> {
     })
 }
 
-/// A file that is being read.
+/// A segment under reading.
 #[derive(Debug)]
 pub struct SegmentReader<R> {
     from: R,
@@ -135,23 +135,23 @@ pub struct SegmentReader<R> {
     pub preamble: Preamble,
     /// The process's ring header, filled up with zeros to a multiple of 64 bytes.
     pub header: Vec<u8>,
-    /// What was read and is not taken yet: of a piece that is damaged, and what stands behind it.
+    /// Bytes that were read and not used yet: a damaged part and what follows it.
     ahead: Vec<u8>,
-    /// How much of that is taken.
+    /// Number of these bytes that are used.
     taken: usize,
-    /// Whether nothing follows what was read ahead.
+    /// Whether the file ends with these bytes.
     is_at_end: bool,
-    /// Where the next piece begins.
+    /// Offset of the next block.
     offset: u64,
-    /// Where the last block began.
+    /// Offset of the last block.
     began: u64,
-    /// For how many bytes sums may still be made in vain: see [`CREDIT`].
+    /// Number of bytes for which checksums may still be calculated in vain: see [`CREDIT`].
     credit: u64,
     skipped: u64,
     lost: u64,
     damages: Vec<Damage>,
     state: State,
-    /// Room for the next payload.
+    /// Buffer for the next payload.
     spare: Vec<u8>,
 }
 
@@ -159,25 +159,24 @@ pub struct SegmentReader<R> {
 enum State {
     /// A block is expected.
     Reading,
-    /// What was expected is damaged: the next good block is looked for.
+    /// A damaged part was found: the next valid block is searched.
     Searching,
     /// There is nothing more.
     Over,
 }
 
-/// A sum is made over what a head says that its block is long, and a damaged file may be full of heads that lie. So much
-/// may be summed up in vain, and [`EARNED`] for each byte that reading goes forward: reading takes a time that grows with the
-/// length of the file and no faster.
+/// Number of bytes over which checksums may be calculated in vain, plus [`EARNED`] for each byte that reading advances. A
+/// damaged file may be full of heads with wrong lengths; this limit keeps the time to read it proportional to its length.
 const CREDIT: u64 = 2 * LONGEST_PAYLOAD as u64;
 /// See [`CREDIT`].
 const EARNED: u64 = 4;
-/// So many damages are told one by one; the last one stands for all that follow.
+/// Number of damages that are listed one by one; the last one stands for all that follow.
 const MOST_DAMAGES: usize = 100;
-/// The length of the headers that we write.
+/// Length of the headers of this version.
 const USUAL_HEADER: usize = size_of::<crate::ring::layout::Header>().next_multiple_of(HEAD);
-/// So much room is made at once for what a head says that follows.
+/// Bytes that are allocated at once for a payload whose length may be wrong.
 const MOST_AT_ONCE: usize = 256 * 1024;
-/// So much is read at once while a block is looked for.
+/// Bytes that are read at once while a block is searched.
 const STEP: usize = 64 * 1024;
 
 impl<R: Read> SegmentReader<R> {
@@ -189,8 +188,8 @@ impl<R: Read> SegmentReader<R> {
         }
     }
 
-    /// The same of a file whose start may be damaged: what is said there is not to be trusted then, but the blocks behind
-    /// can be read.
+    /// As [`open`](Self::open), for a file whose start may be damaged: preamble and header are then not reliable, but the
+    /// blocks behind can be read.
     pub fn open_anyway(mut from: R) -> Result<(Self, Option<SegmentError>), SegmentError> {
         let stop = |kind| SegmentError { offset: 0, kind };
         let mut bytes = Vec::new();
@@ -240,8 +239,8 @@ impl<R: Read> SegmentReader<R> {
         Ok((reader, (!is_good).then(|| stop(SegmentErrorKind::Header))))
     }
 
-    /// The next block of a kind that is known; none at the end of the file. A stop is told once. Asked again, the
-    /// reader goes on with the next good block behind the damage, if there is one.
+    /// The next block of a known kind; `None` at the end of the file. An error is returned once for each damage; the next
+    /// call continues with the next valid block behind it, if there is one.
     pub fn next_block(&mut self) -> Result<Option<Block>, SegmentError> {
         loop {
             let read = match self.state {
@@ -282,37 +281,37 @@ impl<R: Read> SegmentReader<R> {
         }
     }
 
-    /// Takes back the room of a block that was read.
+    /// Takes back the buffer of a block.
     pub fn reuse(&mut self, block: Block) {
         self.spare = block.payload;
     }
 
-    /// What it reads from.
+    /// The underlying reader.
     pub fn get_ref(&self) -> &R {
         &self.from
     }
 
-    /// Where in the file the block begins that was read last.
+    /// Offset of the block that was read last.
     pub fn began(&self) -> u64 {
         self.began
     }
 
-    /// Where in the file reading goes on: behind the last good block, or behind what was passed over.
+    /// Offset at which reading continues: behind the last valid block, or behind the skipped range.
     pub fn good(&self) -> u64 {
         self.offset
     }
 
-    /// How many blocks were of a kind that is not known.
+    /// Number of blocks of an unknown kind.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many bytes were passed over because no good block was there.
+    /// Number of bytes that were skipped because no valid block was there.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// What was passed over, piece by piece.
+    /// The ranges that were skipped.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
@@ -352,7 +351,7 @@ impl<R: Read> SegmentReader<R> {
         }
     }
 
-    /// The block that what was read ahead begins with; more is read if it is longer.
+    /// The block at the begin of the bytes read ahead; reads more if it is longer.
     fn block_ahead(&mut self) -> Result<Option<Block>, SegmentErrorKind> {
         let found = self.look_ahead(HEAD)?;
         if found == 0 {
@@ -377,27 +376,27 @@ impl<R: Read> SegmentReader<R> {
         Ok(Some(block))
     }
 
-    /// The next good block behind the damage at the beginning of what was read ahead.
+    /// The next valid block behind the damage at the begin of the bytes read ahead.
     fn search(&mut self) -> Result<Option<Block>, SegmentErrorKind> {
-        self.pass_over(1);
+        self.skip_bytes(1);
         loop {
             let ahead = self.ahead(usize::MAX);
             match ahead.windows(BLOCK_MAGIC.len()).position(|bytes| bytes == BLOCK_MAGIC) {
                 Some(at) => {
-                    self.pass_over(at);
+                    self.skip_bytes(at);
                     match self.block_ahead() {
                         Err(wrong @ SegmentErrorKind::Io(_)) => return Err(wrong),
                         Ok(Some(block)) => return Ok(Some(block)),
-                        Ok(None) | Err(_) => self.pass_over(1),
+                        Ok(None) | Err(_) => self.skip_bytes(1),
                     }
                 }
                 None => {
                     let before = ahead.len();
-                    // The beginning of one may stand at the end.
+                    // The first bytes of a magic may stand at the end.
                     let rest = before.min(BLOCK_MAGIC.len() - 1);
-                    self.pass_over(before - rest);
+                    self.skip_bytes(before - rest);
                     if self.look_ahead(rest + STEP)? == rest {
-                        self.pass_over(rest);
+                        self.skip_bytes(rest);
                         return Ok(None);
                     }
                 }
@@ -405,17 +404,17 @@ impl<R: Read> SegmentReader<R> {
         }
     }
 
-    /// What was read ahead, so much of it at most.
+    /// The bytes read ahead, at most `most` of them.
     fn ahead(&self, most: usize) -> &[u8] {
         let ahead = self.ahead.get(self.taken..).unwrap_or_default();
         ahead.get(..most).unwrap_or(ahead)
     }
 
-    /// Reads so far ahead; how many of these bytes are there.
+    /// Reads `len` bytes ahead; returns the number of them that are there.
     fn look_ahead(&mut self, len: usize) -> Result<usize, SegmentErrorKind> {
         let there = self.ahead(usize::MAX).len();
         if there < len {
-            // Moved when that pays: each byte is moved once or twice.
+            // Moved only when the used part is the larger one: each byte is moved once or twice.
             if self.taken >= there {
                 self.ahead.drain(..self.taken);
                 self.taken = 0;
@@ -427,7 +426,7 @@ impl<R: Read> SegmentReader<R> {
         Ok(self.ahead(len).len())
     }
 
-    fn pass_over(&mut self, len: usize) {
+    fn skip_bytes(&mut self, len: usize) {
         self.taken += len;
         self.offset += len as u64;
         self.lost += len as u64;
@@ -436,9 +435,9 @@ impl<R: Read> SegmentReader<R> {
 }
 
 impl<R: Read + Seek> SegmentReader<R> {
-    /// Goes on with the block that begins at byte `offset`.
+    /// Continues with the block that begins at byte `offset`.
     pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
-        // By how far it is: within what is buffered nothing is read again.
+        // A relative seek: within its buffer a reader reads nothing again.
         let here = self.offset + (self.ahead.len() - self.taken) as u64;
         self.from.seek_relative(offset.wrapping_sub(here) as i64)?;
         self.ahead.clear();
@@ -450,7 +449,7 @@ impl<R: Read + Seek> SegmentReader<R> {
 }
 
 impl<R: Read + Seek> SegmentReader<R> {
-    /// The next block that holds no slots; those that do are passed over unread.
+    /// The next block that holds no slots; blocks of slots are skipped unread.
     pub fn next_without_slots(&mut self) -> Result<Option<Block>, SegmentError> {
         while self.state == State::Reading && self.taken >= self.ahead.len() {
             let mut head = Vec::with_capacity(HEAD);
@@ -484,7 +483,7 @@ impl<R: Read> Iterator for SegmentReader<R> {
     }
 }
 
-/// What a head says, and how long its payload is.
+/// Decodes a head and checks its lengths; returns it with the length of its payload.
 pub fn expected(head: &[u8]) -> Result<(BlockHead, usize), SegmentErrorKind> {
     let magic = head.get(..BLOCK_MAGIC.len()).unwrap_or(head);
     if !BLOCK_MAGIC.starts_with(magic) {
@@ -504,8 +503,8 @@ fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, 
     fill_from(from, bytes, begin, len)
 }
 
-/// Reads up to `len` bytes to `begin`; they are the last then. Memory grows with what is there, not with what a damaged
-/// length says, and what is there already is not cleared first.
+/// Reads up to `len` bytes to offset `begin`; `bytes` ends with them. Memory grows with the bytes that are there and not with
+/// a damaged length, and bytes that are already allocated are not cleared first.
 fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize) -> Result<usize, SegmentErrorKind> {
     let (mut at, end) = (begin, begin + len);
     let read = loop {
@@ -525,19 +524,19 @@ fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize
     read.map(|()| at - begin)
 }
 
-/// Whether a block is as it was written: for whoever looks at its slots anyway.
+/// The check of a block's checksum, for a caller that goes through its slots anyway.
 pub struct BlockChecksum {
     sum: Checksum,
     said: u64,
 }
 
 impl BlockChecksum {
-    /// Of the block with that head, and a payload of so many bytes.
+    /// Begins the check of the block with this head and a payload of `len` bytes.
     pub fn of_block(head: &[u8; HEAD], len: usize) -> Self {
         Self::new(head, 48, len)
     }
 
-    /// The checksum stands at `at`. It was made with a zero there.
+    /// Begins the check of a checksum that stands at `at` and was calculated with a zero there.
     fn new(head: &[u8; HEAD], at: usize, len: usize) -> Self {
         let (mut copy, mut sum) = (*head, Checksum::new(HEAD + len));
         copy[at..at + 8].fill(0);
@@ -545,20 +544,20 @@ impl BlockChecksum {
         Self { sum, said: word(head, at) }
     }
 
-    /// The next slot of its payload.
+    /// Adds the next slot of the payload.
     #[inline(always)]
     pub fn add_slot(&mut self, slot: &Words) {
         self.sum.add_slot(slot);
     }
 
-    /// Whether it is, with the rest of the payload.
+    /// Whether the checksum is right, with the rest of the payload.
     pub fn holds(mut self, rest: &[u8]) -> bool {
         self.sum.add(rest);
         self.sum.end() == self.said
     }
 }
 
-/// Whether the checksum that stands at `at` is right.
+/// Whether the bytes are as they were written: the checksum at `at` is right.
 fn is_well_formed(head: &[u8], at: usize, rest: &[u8]) -> bool {
     head.first_chunk().is_some_and(|head| BlockChecksum::new(head, at, rest.len()).holds(rest))
 }

@@ -1,8 +1,8 @@
-//! Ticks, and what they are in nanoseconds.
+//! Ticks, and their conversion to nanoseconds.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// What ticks are.
+/// Source of ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Clock {
@@ -12,11 +12,11 @@ pub enum Clock {
     Monotonic = 1,
 }
 
-/// One moment by three clocks.
+/// One moment, read from three clocks; written by one process while others read it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Moment {
-    /// Ticks; written last, 0 while there is no second moment.
+    /// Ticks; written last, 0 while there is no moment.
     pub ticks: AtomicU64,
     /// CLOCK_REALTIME.
     pub realtime_ns: AtomicU64,
@@ -24,7 +24,7 @@ pub struct Moment {
     pub monotonic_ns: AtomicU64,
 }
 
-/// The processor's counter.
+/// Reads the processor's counter.
 #[inline(always)]
 pub fn counter() -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -43,13 +43,13 @@ pub fn counter() -> u64 {
     monotonic_ns()
 }
 
-/// Now, in the ticks of `clock`.
+/// The present time in ticks of `clock`.
 #[inline(always)]
 pub fn ticks(clock: u32) -> u64 {
     if clock == Clock::Counter as u32 { counter() } else { monotonic_ns() }
 }
 
-/// The clock to use here: the counter, unless it changes its pace with the processor's.
+/// The clock to use on this machine: the counter, unless its frequency changes with the processor's.
 pub fn choose() -> Clock {
     #[cfg(target_arch = "x86_64")]
     {
@@ -63,7 +63,7 @@ pub fn choose() -> Clock {
     Clock::Counter
 }
 
-/// Ticks a second, where somebody says so; else 0.
+/// Ticks a second if the clock has a known frequency, else 0.
 pub fn hz(clock: Clock) -> u64 {
     match clock {
         Clock::Monotonic => 1_000_000_000,
@@ -109,8 +109,8 @@ pub fn moment(clock: u32) -> [u64; 3] {
     })
 }
 
-/// The reading that took the least time, of a few: whoever is stopped amid one gets readings that do not belong together,
-/// and the pace of the ticks would be wrong for good.
+/// Of several readings the one that took the least time. A thread that is preempted between two clocks gets values that do
+/// not belong together, and the tick frequency would be wrong for good.
 fn closest(mut read: impl FnMut() -> (u64, [u64; 3])) -> [u64; 3] {
     let mut best = read();
     for _ in 1..10 {
@@ -126,13 +126,13 @@ fn closest(mut read: impl FnMut() -> (u64, [u64; 3])) -> [u64; 3] {
 }
 
 impl Moment {
-    /// Now.
+    /// Stores the present moment.
     pub fn set(&self, clock: u32) {
         self.store(moment(clock));
     }
 
-    /// Stores ticks, realtime and monotonic time. Ticks are taken back first and stored last: who sees the same ticks twice
-    /// has seen one moment.
+    /// Stores ticks, realtime and monotonic time. Ticks are cleared first and stored last: a reader that sees equal ticks
+    /// twice has seen one moment.
     pub fn store(&self, [ticks, realtime, monotonic]: [u64; 3]) {
         self.ticks.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -149,12 +149,12 @@ impl Moment {
             fence(Ordering::Acquire);
             (self.ticks.load(Ordering::Relaxed) == ticks && ticks != 0).then_some([ticks, rest[0], rest[1]])
         };
-        // Whoever sets it may have been stopped there.
+        // The thread that stores it may have been stopped halfway.
         (0..1000).find_map(|_| look()).unwrap_or_default()
     }
 }
 
-/// How ticks become time.
+/// Conversion of ticks to time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     /// A moment in ticks ...
@@ -166,7 +166,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// From two moments (ticks, realtime, monotonic), or from the pace where it is known.
+    /// From two moments (ticks, realtime, monotonic), or from the frequency where it is known.
     pub fn new(first: [u64; 3], second: [u64; 3], hz: u64) -> Option<Self> {
         let ns_a_tick = if hz != 0 {
             1e9 / hz as f64
@@ -182,7 +182,7 @@ impl Calibration {
         (ticks as f64 * self.ns_a_tick) as u64
     }
 
-    /// The same of a span that fits into 32 bits, as nearly all do, in fewer steps.
+    /// As [`span_ns`](Self::span_ns) in fewer instructions, for a span that fits into 32 bits, as nearly all do.
     pub fn short_span_ns(&self, ticks: u32) -> u64 {
         (i64::from(ticks) as f64 * self.ns_a_tick) as i64 as u64
     }

@@ -1,8 +1,8 @@
-//! Which one in a line of processes this is: a fork child is another one than its parent.
+//! The generation number of a process: a fork child has another one than its parent.
 //!
-//! The number lies on a page that the kernel wipes in a fork child, whoever made that child and how (an atfork handler
-//! alone would miss children of a raw clone): one look at a fixed address tells whether what a thread knows of its
-//! ring is its own, or was copied from its parent.
+//! The number lies on a page that the kernel wipes in every fork child, also in those of a raw clone, which an atfork
+//! handler would miss. One load from a fixed address decides whether a thread's cursor belongs to this process or was copied
+//! from the parent.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -10,16 +10,16 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
 struct Page {
-    /// First: the compare of a call looks where the page begins.
+    /// First: the fast path compares with the begin of the page.
     number: AtomicU64,
     /// See [`early`].
     early: AtomicU64,
-    /// The process whose memory this is, as far as it is known.
+    /// The process that owns this memory, or 0 if unknown.
     pid: AtomicU32,
 }
 
 static CURRENT: Page = Page { number: AtomicU64::new(0), early: AtomicU64::new(0), pid: AtomicU32::new(0) };
-/// The largest number that was given out in this line; not wiped.
+/// The largest number in this line of processes; not wiped.
 #[cfg(not(loom))]
 static LAST: AtomicU64 = AtomicU64::new(0);
 
@@ -29,7 +29,7 @@ pub fn current() -> u64 {
     CURRENT.number.load(Ordering::Relaxed)
 }
 
-/// Whether a process of this number is this one: a compare and a jump.
+/// Whether this process has the number: one compare and one jump.
 #[inline(always)]
 pub fn is_current(number: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
@@ -57,7 +57,7 @@ pub fn begin() -> bool {
     is_wiped
 }
 
-/// Has the kernel wipe the page in fork children; whether it does.
+/// Asks the kernel to wipe the page in fork children; returns whether it does.
 #[cfg(not(loom))]
 fn is_wiped() -> bool {
     let page = (&raw const CURRENT).cast_mut().cast();
@@ -65,8 +65,8 @@ fn is_wiped() -> bool {
     unsafe { libc::madvise(page, size_of::<Page>(), libc::MADV_WIPEONFORK) == 0 }
 }
 
-/// Notes that this memory is the calling process's, unless it is known to be another's. `false` if the kernel will not wipe
-/// the page: then nothing is noted.
+/// Stores the calling process as the owner of this memory, unless another one is. `false` if the kernel will not wipe the
+/// page: then nothing is stored.
 #[cfg(not(loom))]
 pub fn take_memory() -> bool {
     let is_wiped = is_wiped();
@@ -76,7 +76,7 @@ pub fn take_memory() -> bool {
     is_wiped
 }
 
-/// Whether this memory is known to be another process's: the caller is a child that shares it, as after `vfork`.
+/// Whether this memory is known to belong to another process: the caller is a child that shares it, as after `vfork`.
 #[cfg(not(loom))]
 pub fn is_anothers_memory() -> bool {
     !matches!(CURRENT.pid.load(Ordering::Relaxed), pid if pid == 0 || pid == own_pid())
@@ -88,8 +88,8 @@ fn own_pid() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
-/// How many calls of this process came before there was anything else to count them in. A fork child begins at 0: what its
-/// parent missed is its parent's to tell.
+/// Number of calls of this process before there was a ring file to count them in. A fork child begins at 0: the parent
+/// reports its own.
 #[cfg(not(loom))]
 pub fn early() -> &'static AtomicU64 {
     if CURRENT.early.load(Ordering::Relaxed) == 0 {
@@ -98,7 +98,7 @@ pub fn early() -> &'static AtomicU64 {
     &CURRENT.early
 }
 
-/// In a fork child, where the kernel has not done it.
+/// Clears the page in a fork child where the kernel has not done it.
 pub fn forget() {
     CURRENT.number.store(0, Ordering::Relaxed);
     CURRENT.early.store(0, Ordering::Relaxed);

@@ -7,12 +7,12 @@ use crate::record::{self, Entry};
 use crate::ring::layout::Mode;
 use crate::sync::Ordering;
 
-fn tell(sample: &Sample, telling: &AnnotationRef<'_>, now: u64) -> bool {
+fn annotate(sample: &Sample, annotation: &AnnotationRef<'_>, now: u64) -> bool {
     // SAFETY: the cursor is open, and only this thread writes.
-    unsafe { sample.cursor.annotate(telling, now, || false) }
+    unsafe { sample.cursor.annotate(annotation, now, || false) }
 }
 
-fn told(pass: &Pass) -> Vec<(u64, Annotation)> {
+fn annotations(pass: &Pass) -> Vec<(u64, Annotation)> {
     let of = |(number, entry): &(u64, Entry)| match entry {
         Entry::Annotation { annotation, .. } => Some((*number, annotation.clone())),
         _ => None,
@@ -29,7 +29,7 @@ fn what_is_told_is_read_as_it_was_written_whatever_its_length() {
     for length in (0..=LONGEST).chain([LONGEST + 1, 10_000]) {
         let sample = Sample::new(16, Mode::Audit, 0);
         let text: String = "abcdefghijklmnopqrstuvwxyz".chars().cycle().take(length).collect();
-        assert!(tell(&sample, &AnnotationRef::mark(text.as_bytes()), 7));
+        assert!(annotate(&sample, &AnnotationRef::mark(text.as_bytes()), 7));
         let pass = sample.pass(ReadMode::Drain, 99);
         let kept = &text[..length.min(LONGEST)];
         assert_eq!(pass.entries, [(0, Entry::Annotation { ticks: 7, annotation: mark(kept) })]);
@@ -57,9 +57,9 @@ fn every_kind_is_told() {
             Annotation::Name { kind: NamedKind::Buffer, begin: 5, size: u64::MAX, name: "b".into() },
         ),
     ];
-    for (telling, what) in all {
-        assert!(tell(&sample, &telling, 9));
-        assert_eq!(told(&sample.pass(ReadMode::Drain, 99)).pop().map(|(_, what)| what), Some(what));
+    for (annotation, what) in all {
+        assert!(annotate(&sample, &annotation, 9));
+        assert_eq!(annotations(&sample.pass(ReadMode::Drain, 99)).pop().map(|(_, what)| what), Some(what));
     }
 }
 
@@ -70,8 +70,8 @@ fn a_long_text_is_cut_between_characters_and_what_is_no_text_is_kept_as_far_as_i
     assert_eq!(cut("\u{1f600}".repeat(99).as_bytes()).len(), LONGEST);
     assert_eq!(cut(&[0x80; 999]).len(), LONGEST);
     let sample = Sample::new(16, Mode::Audit, 0);
-    assert!(tell(&sample, &AnnotationRef::mark(b"a\xff\0b"), 1));
-    assert_eq!(told(&sample.pass(ReadMode::Drain, 99)), [(0, mark("a\u{fffd}\0b"))]);
+    assert!(annotate(&sample, &AnnotationRef::mark(b"a\xff\0b"), 1));
+    assert_eq!(annotations(&sample.pass(ReadMode::Drain, 99)), [(0, mark("a\u{fffd}\0b"))]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn nobody_sees_a_note_before_all_of_it_is_there() {
     let first = [5, 0, 0, text.len() as u64, word(text, 0), word(text, 8), word(text, 16)];
     sample.slot(number).put(Head::done(number, Layout::Note, Note::Mark as u8), &first);
     // However little is asked for at a time.
-    assert_eq!(told(&sample.pass(ReadMode::Drain, 1)), [(0, mark("long enough for a second slot"))]);
+    assert_eq!(annotations(&sample.pass(ReadMode::Drain, 1)), [(0, mark("long enough for a second slot"))]);
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn a_kill_before_the_first_slot_leaves_a_gap_and_no_half_of_a_text() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let number = sample.claim(2, 0).unwrap();
     sample.slot(number + 1).put(Head::done(number + 1, Layout::Note, Note::Text as u8), &[1; 7]);
-    assert!(tell(&sample, &AnnotationRef::mark(b"next"), 1));
+    assert!(annotate(&sample, &AnnotationRef::mark(b"next"), 1));
     let mut seen = Vec::new();
     let mut gaps = 0;
     for _ in 0..3 {
         let pass = sample.pass(ReadMode::Finish, 99);
         gaps += pass.gaps;
-        seen.extend(told(&pass));
+        seen.extend(annotations(&pass));
     }
     assert_eq!((seen, gaps), (vec![(2, mark("next"))], 2));
 }
@@ -136,12 +136,12 @@ fn a_kill_before_the_first_slot_leaves_a_gap_and_no_half_of_a_text() {
 #[test]
 fn of_a_note_that_was_overwritten_in_part_nothing_is_shown() {
     let sample = Sample::new(16, Mode::Flight, 0);
-    assert!(tell(&sample, &AnnotationRef::mark(&[b'x'; LONGEST]), 1));
+    assert!(annotate(&sample, &AnnotationRef::mark(&[b'x'; LONGEST]), 1));
     for now in 0..12 {
         assert!(sample.begin(now).is_some());
     }
     let pass = sample.pass(ReadMode::Peek, 99);
-    assert_eq!((pass.overwritten, told(&pass), pass.entries.len()), (6, vec![], 12));
+    assert_eq!((pass.overwritten, annotations(&pass), pass.entries.len()), (6, vec![], 12));
 }
 
 #[test]
@@ -152,14 +152,14 @@ fn what_finds_no_room_is_counted_and_told_with_the_next_record() {
         assert!(sample.end(open, now, 0));
     }
     let long = [b'x'; LONGEST];
-    assert!(!tell(&sample, &AnnotationRef::mark(&long), 20) && !tell(&sample, &AnnotationRef::mark(&long), 21));
+    assert!(!annotate(&sample, &AnnotationRef::mark(&long), 20) && !annotate(&sample, &AnnotationRef::mark(&long), 21));
     assert_eq!(sample.cursor.next.load(Ordering::Relaxed), 13, "what found no room is given back");
     assert_eq!(sample.control.notes_lost.load(Ordering::Relaxed), 2);
     assert_eq!(sample.control.not_recorded.load(Ordering::Relaxed), 0, "no call is missing");
     assert_eq!(sample.numbers(ReadMode::Drain).len(), 13);
-    assert!(tell(&sample, &AnnotationRef::mark(&long), 30), "there is room again");
+    assert!(annotate(&sample, &AnnotationRef::mark(&long), 30), "there is room again");
     let pass = sample.pass(ReadMode::Drain, 99);
-    assert_eq!(told(&pass).len(), 1);
+    assert_eq!(annotations(&pass).len(), 1);
     assert_eq!(pass.entries[1].1, Entry::Lost { from: 20, to: 30, calls: 0, notes: 2 });
 }
 
@@ -167,7 +167,7 @@ fn what_finds_no_room_is_counted_and_told_with_the_next_record() {
 fn what_older_drains_have_parted_is_shown_as_far_as_it_goes() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let text = "y".repeat(200);
-    assert!(tell(&sample, &AnnotationRef::mark(text.as_bytes()), 1));
+    assert!(annotate(&sample, &AnnotationRef::mark(text.as_bytes()), 1));
     let slots = sample.ring().read(0, ReadMode::Peek, 99).slots;
     assert_eq!(slots.len(), 5);
     for cut in 1..slots.len() {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 enum Step {
     /// A call begins inside those that are open.
     Begin,
-    /// So does a call of so many slots.
+    /// A call of this many slots begins.
     BeginLong(u64),
     /// The innermost call returns.
     End(i32),
@@ -23,17 +23,17 @@ enum Step {
     Leave(usize),
     /// Slots are claimed, and nothing is written, yet.
     Claim(u64),
-    /// Whoever claimed them last was only held up, and writes.
+    /// The last claimant was only delayed, and writes.
     Fill,
     /// The thread ends, and another takes the ring over.
     HandOver,
     /// A note is left.
     Note,
-    /// A note with a text of so many bytes is left.
+    /// An annotation with a text of this many bytes is written.
     Tell(usize),
-    /// The drain comes, and takes so many slots.
+    /// The drain takes this many slots.
     Drain(usize),
-    /// Somebody looks.
+    /// A reader looks.
     Look,
 }
 
@@ -236,12 +236,12 @@ impl Model {
             Step::Tell(bytes) => {
                 let before = self.next();
                 let text = vec![b'a' + (self.now % 26) as u8; bytes];
-                let telling = AnnotationRef::mark(&text);
+                let annotation = AnnotationRef::mark(&text);
                 // SAFETY: the cursor is open, and only this thread writes.
-                let is_told = unsafe { self.sample.cursor.annotate(&telling, self.now, || false) };
-                if is_told {
+                let is_written = unsafe { self.sample.cursor.annotate(&annotation, self.now, || false) };
+                if is_written {
                     self.facts.insert(before, Fact::Annotation { ticks: self.now, bytes: bytes.min(256) });
-                    let behind = before + telling.slots();
+                    let behind = before + annotation.slots();
                     (behind..self.next()).for_each(|number| _ = self.facts.insert(number, Fact::Lost));
                 } else {
                     self.notes_lost += 1;
@@ -266,7 +266,7 @@ impl Model {
         }
     }
 
-    /// The process ends; whoever comes then reads the rest.
+    /// The process ends; a drain then reads the rest.
     fn finish(mut self) {
         loop {
             let before = self.sample.control.drained.load(Ordering::Relaxed);
@@ -305,7 +305,7 @@ impl Model {
         assert_eq!(load([&control.not_recorded, &control.notes_lost]), (self.lost, self.notes_lost));
         if self.mode == Mode::Audit {
             assert_eq!((self.overwritten, lost, self.slots), (0, told, written));
-            // Behind the last record nobody knows of them.
+            // Behind the last record no note names them.
             let claims = self.claims.iter().map(|claim| claim.end - claim.start).sum::<u64>();
             assert!(self.gaps <= self.forsaken + claims, "{} gaps", self.gaps);
         }

@@ -55,7 +55,7 @@ impl Sample {
         unsafe { self.cursor.slot(number) }
     }
 
-    /// So many slots, if there is room; `now` is told if there is none.
+    /// Claims slots, if there is room; a loss is dated `now`.
     pub fn claim(&self, slots: u64, now: u64) -> Option<u64> {
         match self.cursor.claim(slots) {
             Ok(number) => Some(number),
