@@ -1,4 +1,4 @@
-//! What breaks a rule is found, named, counted and told, and the program does not notice.
+//! What breaks a rule is found, named, counted and reported, and the program does not notice.
 
 #[path = "support/checking.rs"]
 mod checking;
@@ -62,7 +62,7 @@ const BROKEN: &[Broken] = &[
     ("aclrtSetMemcpyDesc", "DESC-CONFIG", "error", "config", None, Some(100_000)),
     ("aclrtSetMemcpyDesc", "ZERO-SIZE", "error", "count", None, Some(100_000)),
     ("aclrtSetMemcpyDesc", "SIZE-TRUNCATED", "violation", "count", None, None),
-    // Of so much memory all lies within reach of everything.
+    // Of this much memory all lies within reach of everything.
     ("aclrtSetMemcpyDesc", "OVERLAP", "violation", "srcAddr", None, None),
     ("aclrtMemcpyAsyncWithDesc", "DESC-STREAM-NULL", "error", "stream", None, Some(100_000)),
     ("aclrtMemcpyFromSymbol", "NULL-POINTER", "error", "symbol", None, Some(100_000)),
@@ -112,7 +112,7 @@ fn one_bad_call_of_each_kind_is_named_in_the_log_and_by_the_reader_and_the_progr
             };
             assert!(is_said, "{finding}");
             if drain == "auto" {
-                // Nobody can say any more where a program that is gone had its modules, unless its drain has.
+                // Where a program that is gone had its modules is unknown, unless its drain has written that.
                 assert_eq!(finding["module"], *name, "{finding}");
                 assert!(finding["offset"].as_u64().is_some_and(|offset| offset > 0), "{finding}");
             }
@@ -147,7 +147,7 @@ fn a_batch_tells_what_stood_in_its_arrays() {
 
 #[test]
 fn what_is_found_before_a_batch_does_not_hide_what_only_the_vendors_answer_lets_be_read() {
-    // On a stream nobody may read the indexes before the vendor has, and older releases have a word about every such call.
+    // On a stream the indexes must not be read before the vendor has read them, and older releases have a word about every such call.
     let run = |run: Run| words(run, "good 1 late_index 3").env("ASCENDCL_SIM_CANN", "8.5");
     let output = same(one(), run).ok();
     let counts = ["EXPERIMENTAL", "BATCH-INDEX-FIRST"].map(|rule| counted(&output, rule));
@@ -183,7 +183,7 @@ fn nothing_is_said_of_calls_with_nothing_wrong() {
     assert_eq!(rules(&output.ok()), [""; 0]);
 }
 
-// ---- How much is told ----
+// ---- How much is reported ----
 
 #[test]
 fn equal_findings_of_a_call_site_are_told_ten_times_and_counted_to_the_last() {

@@ -103,7 +103,7 @@ fn what_is_installed_runs_from_there_and_may_be_installed_again_over_itself() {
         let names_place = said.lines().any(|line| line.starts_with("libdir=/opt/aclshim/lib"));
         assert!(names_place && !said.contains('@') && !said.contains(folder.to_str().unwrap()), "{said}");
     }
-    // Whoever has the old one mapped keeps it as it is.
+    // A process that has the old one mapped keeps it as it is.
     let library = prefix.join("lib/libaclshim.so");
     let old = fs::File::open(&library).unwrap();
     install();

@@ -39,7 +39,7 @@ fn slots_read(path: &Path) -> (u64, bool) {
     (slots, read.is_err() || !set.troubles.is_empty())
 }
 
-/// So many files are verified by one process.
+/// The number of files that one process verifies.
 const AT_ONCE: usize = 400;
 
 /// A trace in a folder of its own: the others are no segments of the same process.

@@ -86,7 +86,7 @@ fn threads_that_find_no_room_for_a_ring_are_forwarded_and_counted() {
         return;
     }
     let disk = scratch("disk");
-    // So many that some are counted in the header while the drain writes that down.
+    // Enough that some are counted in the header while the drain writes that count.
     let run = |run: Run| on_a_disk(run, "400k", &disk, &hammer()).arg("16").arg("50000").env("ACLSHIM_RING_DIR", &disk);
     let output = unharmed("unshare", run);
     let [calls, missed, _] = tally(&output, &output.stat());
@@ -307,7 +307,7 @@ enum Left {
     Trace,
     /// The ring; the log says why there is no trace.
     Ring,
-    /// The ring, which nobody can say more about.
+    /// The ring, without a reason.
     RingAlone,
     /// A log that says what was lost.
     Log,
@@ -347,7 +347,7 @@ fn whatever_system_call_is_refused_the_host_runs_and_what_was_lost_is_counted_an
             let has_ring = !matches!(left, Left::Log | Left::Stderr);
             assert_eq!(reader::files(&output.scratch).unwrap().len(), usize::from(has_ring), "{call}");
             if has_ring {
-                // More than a ring holds: where nobody drains it, that is counted.
+                // More than a ring holds: without a drain, the rest is counted.
                 let [calls, missed, _] = tally(&output, &output.stat());
                 let is_lost = missed > 0 || left == Left::Trace;
                 assert!(calls > 0 && is_lost, "{call}: {calls} calls, {missed} not recorded");

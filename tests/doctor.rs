@@ -86,7 +86,7 @@ impl Told {
         self
     }
 
-    /// That nobody ran the program.
+    /// That the program was not run.
     #[track_caller]
     fn has_not_run(&self) -> &Self {
         assert!(!self.mark.exists(), "the program was run");

@@ -52,7 +52,7 @@ fn what_a_function_has_and_refuses_is_not_taken_for_a_function_that_is_missing()
     for note in about(&output, "note", "probe") {
         assert!(!text(&note["message"]).contains("aclrtMemcpyAsync is not there"), "{note}");
     }
-    // Nor with a kind that says nothing of it: the runtime goes by where the memory is, and nobody else knows that.
+    // Nor with a kind that says nothing of it: the runtime goes by where the memory is, which only it knows.
     for case in ["host_to_host", "by_default"] {
         let output = same(one(), |run| words(run, &format!("good 1 {case} 1 good 1 {case} 2 good 1"))).ok();
         assert_eq!(about(&output, "note", "probe").len(), 0, "{case}: {:?}", checking::said(&output));

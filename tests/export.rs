@@ -46,7 +46,7 @@ fn export(traces: &[&Path], rings: &Path, format: &str, out: &Path, more: &[&str
     command.args(more).output().expect("aclshim export")
 }
 
-/// The same, where it must succeed and say nothing.
+/// Runs an export that must succeed without a message.
 #[track_caller]
 fn exported(traces: &[&Path], rings: &Path, format: &str, out: &Path) {
     let output = export(traces, rings, format, out, &[]);
@@ -90,7 +90,7 @@ fn fleet() -> &'static Fleet {
             Machine { host, boot, days }.write(trace, &dir.join(format!("{at}.acltrace")));
         }
         let died = checking::watched(calls()).arg("1").arg("2").arg("die").env("ACLSHIM_DIR", &dir).env("RANK", "1");
-        // Without a drain: one that is killed while it writes leaves a file that is cut off, which each export tells.
+        // Without a drain: one that is killed while it writes leaves a file that is cut off, which each export reports.
         let died = died.env("ACLSHIM_DRAIN", "off").run();
         assert_eq!(died.status.signal(), Some(libc::SIGSEGV), "{died:?}");
         let left = Run::new(host("hosts/record_left.cpp")).sim().shim().arg("jump").arg("9");

@@ -240,7 +240,7 @@ fn a_process_does_not_look_at_the_files_of_those_before_it() {
         return;
     }
     let (dir, calls) = (crowded(), scratch("strace").join("calls"));
-    // Nobody has counted the files yet: the first one does.
+    // The files have not been counted yet: the first process does that.
     watched(hammer()).arg("2").arg("250").env("ACLSHIM_DIR", &dir).run().ok();
     let run = watched("strace").arg("-f").arg("-y").arg("-o").arg(&calls).arg(hammer()).arg("2").arg("250");
     let output = run.env("ACLSHIM_DIR", &dir).run().ok();

@@ -1,4 +1,4 @@
-//! Traces and rings as nobody would write them, read by all that reads them: no panic, no hang, no memory without end.
+//! Traces and rings with arbitrary damage, read by every reader: no panic, no hang, no unbounded memory.
 //!
 //! Real files are taken apart, changed, and put together again with right checksums, so that what is behind these is reached
 //! too. `ACLSHIM_FUZZ_SECONDS` says how long; `ACLSHIM_FUZZ_SEED` begins with the seed that a failure named.
@@ -346,7 +346,7 @@ fn whatever_a_file_holds_reading_it_ends_and_takes_no_memory_without_end() {
     let usual = if std::env::var_os("CI").is_some() { 60 } else { 10 };
     let seconds = number("ACLSHIM_FUZZ_SECONDS").unwrap_or(usual);
     let fixed = number("ACLSHIM_FUZZ_SEED");
-    // The same each time, so that nobody's change fails for what was there before; who takes his time gets others.
+    // Fixed seeds, so that a change does not fail for a fault that was there before; a longer run takes further ones.
     let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
     let first = fixed.unwrap_or_else(|| if seconds > 60 { clock() } else { 1 });
     let output = kept(&["3", "40"]).ok();

@@ -31,7 +31,7 @@ fn has_two_users(test: &str) -> bool {
     has_that(unsafe { libc::geteuid() } == 0, "root", test) && has_another(test)
 }
 
-/// The ring file of a process that has ended, with so many calls of one thread.
+/// The ring file of a process that has ended, with this number of calls of one thread.
 fn leftover(calls: u64, ring_size: &str) -> Vec<u8> {
     let run = watched(hammer()).arg("1").arg(calls.to_string()).env("ACLSHIM_DRAIN", "off");
     let output = run.env("ACLSHIM_RING_SIZE", ring_size).run().ok();

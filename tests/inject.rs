@@ -61,7 +61,7 @@ fn a_code_is_returned_instead_of_forwarding_or_after_it() {
     let output = calls("aclrtMemcpy return=0", "bad 2").env("ENTERED", "1").run().ok();
     assert_eq!(lines(&output), ["bad: 0 0", "entered 0"]);
     assert_eq!(answers("then_return=0", "bad 1 copy 1"), ["bad: 0", "copy: 0"]);
-    // A batch whose arrays nobody has looked at.
+    // A batch whose arrays were not read.
     assert_eq!(answers("return=0", "arrays 1"), ["arrays: 0"]);
 }
 
@@ -71,7 +71,7 @@ fn a_call_waits_before_it_is_forwarded_or_before_it_returns_whatever_interrupts_
     assert!(before[0].starts_with("slow: [first 0, last ") && before[0].ends_with(", slow] 0"), "{before:?}");
     let after = answers("nth=1 delay_after=50ms", "slow 1");
     assert!(after[0].ends_with(", last 1, slow] 0"), "{after:?}");
-    // Nobody's errno is changed.
+    // errno is not changed.
     assert_eq!(answers("delay=1us delay_after=1us", "errno 2"), ["errno: 0 0"]);
     let output = calls("delay=30ms; delay_after=20ms", "copy 1").run().ok();
     let calls = logged(&output);

@@ -1,4 +1,4 @@
-//! The loader's traps: locks that somebody else holds, messages that are somebody else's, small stacks.
+//! The loader's traps: locks that another thread holds, error messages of the program's own, small stacks.
 
 mod support;
 

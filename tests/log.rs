@@ -34,12 +34,12 @@ fn lines(scratch: &Path, arguments: &[&str]) -> Vec<Value> {
     printed(command).lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
 }
 
-/// A program of three threads, with so many rounds of copies.
+/// A program of three threads, with this number of rounds of copies.
 fn steps(rounds: usize, settings: impl FnOnce(Run) -> Run) -> Output {
     fed(&format!("head -c {rounds} /dev/zero"), settings)
 }
 
-/// The same, with a round for each byte that a shell writes.
+/// A program of three threads, with a round of copies for each byte that a shell writes.
 fn fed(by: &str, settings: impl FnOnce(Run) -> Run) -> Output {
     let run = Run::new("sh").arg("-c").arg(format!("{{ {by}; }} | \"$0\" 3")).arg(host("hosts/log_steps.c"));
     settings(run.sim().shim()).run().ok()

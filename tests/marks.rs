@@ -234,7 +234,7 @@ fn what_finds_no_room_is_counted_and_said() {
     assert_eq!(String::from_utf8_lossy(&log.stdout).matches("-- mark: ").count() as u64, taken);
     let said = format!("aclshim: {not} marks, scopes or names were told and not recorded");
     assert!(String::from_utf8_lossy(&log.stderr).contains(&said), "{log:?}");
-    // Copies that somebody makes of the ring say the same.
+    // Copies of the ring say the same.
     let merged = output.scratch.join("merged");
     printed(
         aclshim()

@@ -41,7 +41,7 @@ const FORWARDED: [&str; 17] = [
     "null item, on a stream",
     // Where the vendor first has to know the symbol.
     "symbol's offset",
-    // Where nobody may read the indexes before the vendor has found the stream to be one.
+    // Where the indexes must not be read before the vendor has accepted the stream.
     "first index, on a stream",
 ];
 
@@ -52,7 +52,7 @@ fn a_refused_call_never_reaches_the_vendor_and_returns_what_the_vendor_would() {
     let with = run(watched(many())).env("ACLSHIM_MODE", "enforce").run();
     assert_eq!((with.status, &with.stderr), (without.status, &without.stderr));
     let found = findings(&with);
-    // Codes and failIndex are the vendor's; who was entered tells the two runs apart.
+    // Codes and failIndex are the vendor's; whether the vendor was entered tells the two runs apart.
     let without_count = |line: &str| line.split(", entered").next().unwrap().to_owned();
     let [lines, known] = [&with, &without].map(|output| output.stdout.lines().collect::<Vec<_>>());
     assert_eq!(lines.len(), known.len());
@@ -140,7 +140,7 @@ fn a_rule_can_be_silenced_refused_or_left_alone_one_by_one() {
     assert_eq!(line(&output, "symbol"), "207000, 0 good, entered 0");
     assert_eq!(line(&output, "words"), "207000, 0 good, entered 0");
 
-    // An error that is only to be told of is not refused, though others are.
+    // An error that is only to be reported is not refused, though others are.
     for action in ["log", "warn", "off"] {
         let output = run(&format!("DEST-MAX={action}"), "enforce");
         assert_eq!(line(&output, "room"), "107000, 0 good, entered 3", "{action}");

@@ -63,7 +63,7 @@ fn on_a_terminal(mut command: Command) -> String {
     drop(command);
     let mut shown = Vec::new();
     let mut piece = [0; 4096];
-    // It ends with an error when nobody has the other end any more.
+    // It ends with an error when the other end is closed.
     while let Ok(count @ 1..) = ours.read(&mut piece) {
         shown.extend(&piece[..count]);
     }

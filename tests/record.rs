@@ -170,7 +170,7 @@ fn calls_of_a_handler_that_interrupts_calls_five_thousand_times_a_second_are_who
 }
 
 /// A signal after each instruction of a call in turn, the first call of its thread or a later one, one that fits into a slot
-/// or one with a finding. A slot that nobody filled would stop the drain there.
+/// or one with a finding. A slot that is never filled would stop the drain there.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_handler_that_calls_or_forks_after_any_instruction_of_a_call_leaves_no_gap_and_spoils_no_record() {
@@ -203,7 +203,7 @@ fn a_handler_that_calls_or_forks_after_any_instruction_of_a_call_leaves_no_gap_a
             assert!((threads..=threads + by_both).contains(&interrupted), "{what}: {interrupted} of {threads}");
             assert_eq!((of_handlers, of_children, lost), (signals, 2 * by_both, 0), "{what}");
         } else {
-            // Whoever interrupts a thread that is about to get its ring has none: that is counted.
+            // A handler that interrupts a thread which is about to get its ring has none: its call is counted.
             let sure = threads + signals + 2 * by_both;
             let told = interrupted + of_handlers + of_children + lost;
             assert!((sure..=sure + by_both).contains(&told), "{what}: {sizes:?} and {lost} lost, of {sure}");

@@ -61,7 +61,7 @@ fn data(page: &Path) -> serde_json::Value {
 }
 
 /// The ring that a run without a drain has left, as if it came from another machine: with a clock of that many ticks a
-/// second, or (0) of a pace that nobody has told. The places are those of docs/trace-format.md.
+/// second, or (0) of an unknown pace. The places are those of docs/trace-format.md.
 fn of_another_boot(output: &Output, hz: u64) -> PathBuf {
     let mut files = fs::read_dir(&output.scratch).unwrap().map(|file| file.unwrap().path());
     let ring = files.find(|path| path.extension() == Some("ring".as_ref())).expect("a ring");
@@ -110,7 +110,7 @@ fn the_page_says_the_same_as_stat_and_findings() {
         }
         let longest = function["max_ns"].as_f64().unwrap();
         for key in ["p50_ns", "p99_ns"] {
-            // Times are told by the pace of the clock, which is known a little better each time: enough to move a
+            // Times follow from the pace of the clock, which is known a little better each time: enough to move a
             // call into the next bucket, a sixteenth away.
             let [here, there] = [&function[key], &same[key]].map(|time| time.as_f64().unwrap());
             assert!((here - there).abs() <= there / 8.0 && here <= longest, "{key}: {function}, {same}");

@@ -40,7 +40,7 @@ fn conforms(source: &str, settings: &[(&str, &str)]) {
     passes(&host(source), settings);
 }
 
-/// The same for a program that is already built, to run it with many settings.
+/// Runs a program that is already built with several settings.
 #[track_caller]
 fn passes(program: &Path, settings: &[(&str, &str)]) {
     let run = settings.iter().fold(Run::new(program).sim(), |run, (name, value)| run.env(name, value));

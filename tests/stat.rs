@@ -101,7 +101,7 @@ fn directions_sizes_sites_and_the_slowest_are_those_of_the_calls() {
 #[test]
 fn what_cannot_be_known_is_said_to_be_unknown_and_not_to_be_nothing() {
     let run = |case: &str| Run::new(host("hosts/check_one.c")).arg(case).arg("3").sim().shim().run().ok();
-    // Calls on a stream: where their memory lies nobody has followed, and when their bytes were there nobody has seen.
+    // Calls on a stream: where their memory lies was not tracked, and when their bytes arrived was not seen.
     let output = run("from_host");
     let stat = output.stat().0;
     assert_eq!((number(&stat, "asynchronous"), &stat["pageable"]), (3, &Value::Null));

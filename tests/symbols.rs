@@ -1,4 +1,4 @@
-//! A call site is told by its function and line where that can be known, and by its module and offset everywhere.
+//! A call site is shown by its function and line where these can be known, and by its module and offset everywhere.
 
 #[path = "support/checking.rs"]
 mod checking;
@@ -125,7 +125,7 @@ fn debug_information_in_a_file_of_its_own_is_found() {
     is_named(&output);
 }
 
-/// A section of debug information of so many zeros, packed as `objcopy --compress-debug-sections=zlib-gnu` does.
+/// A section of debug information of this many zeros, packed as `objcopy --compress-debug-sections=zlib-gnu` does.
 const PACKED_ZEROS: &str = "import sys, zlib
 size, packer = int(sys.argv[1]), zlib.compressobj(1)
 with open(sys.argv[2], 'wb') as to:

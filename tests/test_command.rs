@@ -1,4 +1,4 @@
-//! `aclshim test`: one verdict on a program, for people, for a shell, and for whoever reads JUnit and SARIF.
+//! `aclshim test`: one verdict on a program, as text, as exit status, and as JUnit and SARIF.
 
 #[path = "support/checking.rs"]
 mod checking;
@@ -115,7 +115,7 @@ fn nothing_that_was_watched_is_no_success() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stderr.contains("aclshim: nothing was watched (the program made no copy, or "), "{}", output.stderr);
     assert!(output.stderr.ends_with("test failed: nothing was watched\n"), "{}", output.stderr);
-    // Whoever has used the harness may expect that there is no call.
+    // A program that uses the harness may expect that there is no call.
     let output = telling(&[], &[harness(), scope("idle", json!([]), json!([]))], "good 0").ok();
     assert!(output.stderr.ends_with("1 scope with 2 expectations: 1 passed, 0 failed\naclshim: test passed\n"));
 }
@@ -234,7 +234,7 @@ fn the_scopes_of_a_real_program_are_told() {
         "{}",
         open.stderr
     );
-    // Nobody looked, and nobody could say so.
+    // The calls were not seen, and no process is left that could say so.
     let gone = scopes(&[], "gone");
     assert_eq!(gone.status.code(), Some(1), "{}", gone.stderr);
     assert!(gone.stderr.contains("aclshim:   never ended: prefill; what it expected was not"), "{}", gone.stderr);
@@ -320,7 +320,7 @@ fn sarif_names_the_line_of_the_call_and_how_often() {
     assert_eq!(elsewhere.len(), 3);
     let file = root().join("tests/hosts/check_one.c").display().to_string();
     assert!(elsewhere.iter().all(|result| file.ends_with(result["uri"].as_str().unwrap())), "{elsewhere:?}");
-    // `aclshim findings --sarif` tells the same of what is kept.
+    // `aclshim findings --sarif` prints the same of the kept files.
     let printed = aclshim().current_dir(root()).arg("findings").arg("--sarif").arg(&out).output().unwrap();
     fs::write(&made, &printed.stdout).unwrap();
     assert_eq!(read("read_sarif.py", &made), results);

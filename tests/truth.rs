@@ -1,4 +1,4 @@
-//! A program that looks symbols up is told the truth: what it would find, miss and be told without the shim.
+//! A program that looks symbols up finds, misses and gets as messages what it would without the shim.
 
 mod support;
 

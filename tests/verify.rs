@@ -24,7 +24,7 @@ use support::{Run, Stat, scratch};
 /// What `keep_calls 2 12` has made.
 const CALLS: u64 = 5 + 2 * 12;
 
-/// A run whose process was killed and had nobody to drain its ring.
+/// A run whose process was killed and whose ring nothing drained.
 fn killed() -> support::Output {
     let output = kept_with(&["2", "12", "kill"], |run| run.env("ACLSHIM_DRAIN", "off"));
     assert_eq!(output.status.signal(), Some(libc::SIGKILL));
@@ -86,7 +86,7 @@ fn what_a_program_that_ended_in_order_has_left_is_whole() {
     assert_eq!((status, said(&answer, "problems"), said(&answer, "remarks")), (0, String::new(), String::new()));
     let process = &answer["processes"][0];
     assert_eq!((&process["calls"], &process["missing"], &process["ended"]), (&CALLS.into(), &0.into(), &true.into()));
-    // Whoever removes its ring has nothing to add.
+    // The process that removes its ring has nothing to add.
     let (status, said, _) = self::answer(command(&output.scratch, &["recover"]).arg(&output.scratch));
     assert!(status == 0 && said.contains("all had been written"), "{said}");
     let left =
@@ -175,7 +175,7 @@ fn a_killed_process_is_whole_as_long_as_its_ring_is_there() {
     let (status, answer) = verify(&output.scratch, &[&out]);
     assert_eq!((status, said(&answer, "problems")), (0, String::new()), "{answer}");
     assert!(said(&answer, "remarks").contains("did not end in order"), "{answer}");
-    // Without it nobody can tell what is missing.
+    // Without it, it cannot be known what is missing.
     let (status, answer) = verify(&scratch("none"), &[&out]);
     let problems = said(&answer, "problems");
     // By whether it was killed while its drain wrote.
@@ -298,7 +298,7 @@ fn what_cannot_be_read_at_all_is_told_from_what_is_damaged() {
     assert!(text.contains("damaged") && text.contains(&format!("byte {}", at + 640)), "{text}");
 }
 
-/// What `aclshim verify` tells people.
+/// What `aclshim verify` prints as text.
 fn answer_text(rings: &Path, path: &Path) -> String {
     answer(command(rings, &["verify"]).arg(path)).1
 }
@@ -418,7 +418,7 @@ fn wherever_a_bit_is_wrong_the_copy_is_whole_and_tells_what_is_lost() {
         assert_eq!((status, err.as_str()), (0, ""), "byte {at}: {said}");
         let (status, answer) = verify(&output.scratch, &[&whole]);
         assert_eq!(status, 0, "byte {at}: {answer}");
-        // Of a block whose head is wrong nobody may know what it held.
+        // What a block with a wrong head held may not be known.
         let (left, lost) = slots(&whole.join("flipped.acltrace"));
         assert!(left + lost == all || is_head(at) && left + lost < all, "byte {at}: {left} and {lost} of {all}");
         fs::remove_dir_all(folder).unwrap();
@@ -434,7 +434,7 @@ fn what_is_not_ours_is_kept_and_named() {
     assert!(status == 1 && err.contains("notes.txt: not a file of aclshim's") && file.exists(), "{err}");
 }
 
-/// The same of a file that something is said against.
+/// The verdict on a file that has problems.
 fn calls_with_trouble(path: &Path, rings: &Path) -> u64 {
     let (status, out, err) = answer(command(rings, &["stat", "--json"]).arg(path));
     assert!(status == 0 && err.contains("passed over"), "{err}");
@@ -496,7 +496,7 @@ fn with_an_age_old_traces_and_logs_of_ours_go() {
     [&trace, &log, &foreign[0], &foreign[1]].iter().for_each(|path| age(path, 3 * 86_400));
     let clean = |age: &str| answer(command(&output.scratch, &["clean", "--older-than", age]).arg(&out)).1;
     assert!(clean("4d").contains("0 files removed") && trace.exists() && log.exists());
-    // One that is written to is held by whoever writes it.
+    // A file that is written to is locked by its writer.
     let held = fs::File::open(&trace).unwrap();
     // SAFETY: a descriptor of ours.
     let lock = |how| assert_eq!(unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&held), how) }, 0);

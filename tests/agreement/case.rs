@@ -94,7 +94,7 @@ pub enum Value {
     Number(u64),
     /// A size that fits where the pointers of the call point, by its number.
     Fits(u16),
-    /// What fits, and so much more or less.
+    /// What fits, plus or minus this.
     Room(i8),
     Pointer(Spot, u16),
     Stream(Stream),
@@ -130,7 +130,7 @@ pub struct Attribute {
 #[derive(Clone, Debug)]
 pub struct Lists {
     pub groups: Vec<(Attribute, Vec<Item>)>,
-    /// The last item is repeated until there are so many.
+    /// The last item is repeated until there are this many.
     pub at_least: usize,
 }
 

@@ -21,7 +21,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// One of so many calls is made before a device is opened.
+/// One call in this many is made before a device is opened.
 const CLOSED: usize = 16;
 
 /// What a child is asked to do.
@@ -150,7 +150,7 @@ impl Child {
             tells_pageable: Some(self.order.configuration.tells_pageable),
             is_open: Some(scene.is_open()),
             has_context: Some(situation.context != crate::case::Context::None),
-            // Nobody asks for it there, and nothing checks it.
+            // It is not asked for there, and nothing checks it.
             has_peer_access: None,
             is_capture_in_the_way: Some(scene.is_capture_in_the_way(situation)),
             stream,

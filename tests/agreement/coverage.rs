@@ -18,10 +18,10 @@ fn sum<'a>(runs: impl IntoIterator<Item = &'a Played>) -> Tally {
     })
 }
 
-/// So many calls are promised.
+/// The number of calls that a run makes at least.
 const LEAST: u64 = 100_000;
 
-/// No known disagreement is more than one in so many calls.
+/// A known disagreement is at most one in this many calls.
 const MOST_KNOWN: u64 = 20;
 
 fn made(all: &Tally) -> u64 {

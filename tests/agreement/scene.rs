@@ -19,7 +19,7 @@ pub const SHEET: usize = 16 * 64 + 20;
 /// Bytes of the device variable.
 pub const VARIABLE: usize = 256;
 
-/// So many bytes after each host spot are ours, or unreachable.
+/// The bytes after each host spot that are ours, or unreachable.
 pub const SLACK: usize = 16 * 1024;
 
 /// Where device addresses lie.
@@ -216,7 +216,7 @@ impl Scene {
         self.blocks.iter().find(|block| block.spot == spot)
     }
 
-    /// Where a spot begins. What is not there yet is an address of its sort that is nobody's.
+    /// Where a spot begins. What is not there yet is an unused address of its sort.
     pub fn address(&self, spot: Spot) -> usize {
         if let Some(block) = self.block(spot) {
             return block.address;

@@ -15,7 +15,7 @@ pub struct Numbers {
     pub indexes: Vec<u64>,
 }
 
-/// Where the arrays of a batch lie: each ends where the unreachable begins, so that nobody reads too far unseen.
+/// Where the arrays of a batch lie: each ends where the unreachable begins, so that a read beyond the end is seen.
 pub struct Shelf {
     places: [Mapping; 6],
 }

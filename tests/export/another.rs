@@ -71,7 +71,7 @@ impl Machine<'_> {
     }
 }
 
-/// A trace of so many calls at `to`, with the header of `from`.
+/// A trace of this many calls at `to`, with the header of `from`.
 pub fn long(from: &Path, to: &Path, calls: u64) {
     let reader = SegmentReader::open(fs::File::open(from).unwrap()).unwrap();
     let mut file = std::io::BufWriter::new(fs::File::create(to).unwrap());

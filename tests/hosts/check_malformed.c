@@ -7,7 +7,7 @@ enum form { NOW, NOW_V2, ON_STREAM, ON_STREAM_V2, FORMS };
 
 static void *nowhere; /* not to be read */
 
-/* So many bytes that end at a page which cannot be read. */
+/* This many bytes that end at a page which cannot be read. */
 static void *at_the_edge(const void *from, size_t bytes)
 {
     const size_t room = 65536; /* a multiple of every page size */

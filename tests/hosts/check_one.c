@@ -1,4 +1,4 @@
-/* check_one CASE TIMES...: calls of a kind, so many times from one place. Says what the last one returned, how many
+/* check_one CASE TIMES...: calls of a kind, TIMES times from one place. Says what the last one returned, how many
  * returned 0, and with ENTERED in the environment how often the vendor was entered. */
 #include "check_host.h"
 #include <dirent.h>
@@ -90,7 +90,7 @@ static int call_context(void)
     return thread_code;
 }
 
-/* Until somebody has written something, where somebody does. */
+/* Until the drain has written something, where there is one. */
 static int call_wait(void)
 {
     for (int files = 0; getenv("LD_PRELOAD") && files < 3; usleep(1000)) { /* "." and ".." */

@@ -1,4 +1,4 @@
-/* check_pipe: its standard error is a pipe that is full to the last byte and that nobody reads. */
+/* check_pipe: its standard error is a pipe that is full to the last byte and that is not read. */
 #include "check_host.h"
 #include <fcntl.h>
 

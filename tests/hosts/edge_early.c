@@ -1,4 +1,4 @@
-/* edge_early LATER: 5 copies while there is no memory for anything of ours, and so many later, when there is. */
+/* edge_early LATER: 5 copies while there is no memory for anything of ours, and LATER more when there is. */
 #include "guest_host.h"
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-/* export_calls THREADS ROUNDS [die]: every form of call, good and bad, on so many threads. Prints one JSON object for each
+/* export_calls THREADS ROUNDS [die]: every form of call, good and bad, on THREADS threads. Prints one JSON object for each
  * call: what an export must say of it. `die` ends the program amid one more call. */
 #include "check_host.h"
 #include <inttypes.h>

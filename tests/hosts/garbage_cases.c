@@ -51,7 +51,7 @@ static int function_count, pool_count;
 
 /* Shared with the children. */
 static struct outcome *outcomes;
-static volatile uint64_t *calls; /* how many calls of the 21 were begun, by anybody */
+static volatile uint64_t *calls; /* how many calls of the 21 were begun, by any thread */
 
 static unsigned char *host, *pinned, *readonly, *zeros, *back;
 static void *device, *device2, *nowhere = (void *)16, *hole;

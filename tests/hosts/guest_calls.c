@@ -1,4 +1,4 @@
-/* guest_calls N: makes so many calls. */
+/* guest_calls N: makes N calls. */
 #include "guest_host.h"
 
 int main(int argc, char **argv)

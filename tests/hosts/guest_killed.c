@@ -1,4 +1,4 @@
-/* Four threads call until somebody kills the process; with an argument, until main returns. The file `truth` says how
+/* Four threads call until the process is killed; with an argument, until main returns. The file `truth` says how
  * far each thread is: before a call, after it. */
 #include "guest_host.h"
 #include <pthread.h>

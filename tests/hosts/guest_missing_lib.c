@@ -1,4 +1,4 @@
-/* Needs the vendor's functions and names no library for them: they are there only if somebody brings them. */
+/* Needs the vendor's functions and names no library for them: they are there only if another library brings them. */
 #include "guest_host.h"
 
 void guest_missing(void)

@@ -35,7 +35,7 @@ static inline int up_on(aclrtStream on, size_t size)
     return aclrtMemcpyAsync(device, size, pinned, size, H2D, on);
 }
 
-/* So many items from the host to the device. */
+/* A batch of this many items from the host to the device. */
 static inline int batch(size_t items, size_t size)
 {
     void *dsts[16], *srcs[16];

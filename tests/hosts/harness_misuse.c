@@ -1,9 +1,9 @@
-/* harness_misuse WHAT: what nobody should do; each gives a code, and the program lives.
+/* harness_misuse WHAT: what a program should not do; each gives a code, and the program lives.
  *   wrong     scopes that are none, NULL everywhere, too little room, nonsense
  *   threads   everything at once from many threads, on scopes that others end
  *   fork      in a child, whose parent has scopes open
  *   ends      constructors, exit handlers and destructors
- *   forgotten a scope that nobody ends */
+ *   forgotten a scope that is never ended */
 #include "harness_host.h"
 #include <limits.h>
 

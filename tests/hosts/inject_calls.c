@@ -1,4 +1,4 @@
-/* inject_calls CASE TIMES...: calls of a kind, so many times, and what each returned. With ENTERED in the environment
+/* inject_calls CASE TIMES...: calls of a kind, TIMES times, and what each returned. With ENTERED in the environment
  * also how often the vendor was entered. A failing index stands behind the code. */
 #include "check_host.h"
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* keep_calls THREADS CALLS [kill | wait | itself N]: linear copies of several sizes on so many threads, batches, and a few calls
- * that break rules. `kill` ends it by SIGKILL, `wait` keeps it until that is done by others, `itself N` makes so many copies onto themselves besides. */
+/* keep_calls THREADS CALLS [kill | wait | itself N]: linear copies of several sizes on THREADS threads, batches, and a few calls
+ * that break rules. `kill` ends it by SIGKILL, `wait` keeps it until another process does that, `itself N` makes N copies onto themselves besides. */
 #include "check_host.h"
 #include <pthread.h>
 #include <signal.h>

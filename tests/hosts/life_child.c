@@ -1,5 +1,5 @@
 /* life_child HOW: ten copies; a child, made by `fork` or by the system call `clone` itself, lives on without a copy of its
- * own until the file `go` is there. The process ends when the file `end` is there, or before its child is told to. */
+ * own until the file `go` is there. The process ends when the file `end` is there, or before its child has to. */
 #include "guest_host.h"
 #include <sys/syscall.h>
 

@@ -1,4 +1,4 @@
-/* A library that uses a function if somebody has brought it: a weak reference, bound when the library is opened. */
+/* A library that uses a function if another library has brought it: a weak reference, bound when the library is opened. */
 #include "acl/acl.h"
 #include <stdio.h>
 

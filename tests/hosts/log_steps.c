@@ -1,6 +1,6 @@
-/* Waits for a byte on its standard input, then copies from each of so many threads, and says so; until the input ends.
+/* Waits for a byte on its standard input, then copies from each of its threads, and says so; until the input ends.
  * Every third copy of a thread is on a stream; every fifth is too large for its destination. The first thread has copied
- * before there is a second, so that nobody has to wait for the ring file; and who hangs is killed. */
+ * before there is a second, so that no thread has to wait for the ring file; and a run that hangs is killed. */
 #include "acl/acl.h"
 
 #include <pthread.h>

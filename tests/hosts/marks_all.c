@@ -1,7 +1,7 @@
-/* marks_all WHAT: tells of itself, and copies in between.
+/* marks_all WHAT: annotates itself, and copies in between.
  *   names          a buffer and a stream get names; marks, one of which is meant to do harm
  *   scopes         the same within scopes, two of one name; another thread copies while one is open
- *   threads N M    so many threads leave so many marks each, with copies between them
+ *   threads N M    N threads leave M marks each, with copies between them
  *   full           more marks than there is room for: says how many there were, and how many were refused
  *   fork           parent and child
  *   kill           and is gone */
@@ -114,7 +114,7 @@ static int threads(int count, int each)
 {
     pthread_t all[16];
     marks_of_each = each;
-    copy(0, 64); /* nobody has to wait for the ring file */
+    copy(0, 64); /* no thread has to wait for the ring file */
     for (int i = 0; i < count; i++)
         pthread_create(&all[i], NULL, marks, (void *)(intptr_t)i);
     for (int i = 0; i < count; i++)

@@ -1,7 +1,7 @@
-/* record_hammer THREADS CALLS [SPIN | relay]: threads call at full speed, so many calls each (0: for ever), and none ends
+/* record_hammer THREADS CALLS [SPIN | relay]: threads call at full speed, CALLS calls each (0: for ever), and none ends
  * before all have begun. With SPIN the process kills itself when another thread has counted so far, and at once after the
  * threads' first calls if it is 0. `relay`: one thread after the other. Without SPIN
- * the main thread has called before, once, so that nobody has to wait for the ring file. SIGUSR1 ends it in order. */
+ * the main thread has called before, once, so that no thread has to wait for the ring file. SIGUSR1 ends it in order. */
 #include "record_host.h"
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* record_left HOW CALLS: the vendor leaves its 2nd call by an exception (`throw`) or a jump (`jump`); then so many calls
+/* record_left HOW CALLS: the vendor leaves its 2nd call by an exception (`throw`) or a jump (`jump`); then this many calls
  * follow, from the frame above. */
 #include "guest_host.h"
 #include <setjmp.h>

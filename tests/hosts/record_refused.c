@@ -34,7 +34,7 @@ static const struct {
     {"prctl", {SYS_prctl, SYS_prctl}, 0},
 };
 
-/* Until somebody has written something: the end of a program waits for that, but not for ever. */
+/* Until something is written: the end of a program waits for that, but not for ever. */
 static void wait_for_output(void)
 {
     for (int files = 0; files < 3; usleep(1000)) { /* "." and ".." */

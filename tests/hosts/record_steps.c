@@ -1,7 +1,7 @@
 /* record_steps ORDERS [leaderless]: does what the lines that come out of the pipe ORDERS say, and counts them in `steps`.
  * With `leaderless` a second thread does it, and the first one ends before: the process then shows as a zombie.
- *   calls N           so many calls
- *   forks N           so many children one after the other, which make 20 calls each and end by _exit
+ *   calls N           N calls
+ *   forks N           N children one after the other, which make 20 calls each and end by _exit
  *   fill FILE         writes into a file until its disk is full
  *   remove FILE       removes it
  *   cut FILE SIZE     cuts it, or makes it longer

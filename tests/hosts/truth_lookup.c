@@ -6,7 +6,7 @@
 #include <string.h>
 #include "names.h"
 
-/* An earlier failure must not be what dlerror tells of this lookup. */
+/* An earlier failure must not be what dlerror says of this lookup. */
 static void spoil(void)
 {
     dlsym(RTLD_DEFAULT, "spoiled_by_me");

@@ -1,4 +1,4 @@
-"""Everything once, where nobody watches: nothing is said, nothing is objected to."""
+"""Everything once, without the shim: nothing is said, nothing is objected to."""
 
 import aclshim
 import device

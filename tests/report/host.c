@@ -1,6 +1,6 @@
 /* host THREADS ROUNDS: copies of many sizes in both directions from several threads, each on a stream of its own, and a
  * few calls that break a rule. It lasts long enough for the pace of the clock to be known. The first thread has copied
- * before there is a second, so that nobody has to wait for the ring file. */
+ * before there is a second, so that no thread has to wait for the ring file. */
 #define _GNU_SOURCE
 #include <acl/acl.h>
 #include <pthread.h>

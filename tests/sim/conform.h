@@ -220,7 +220,7 @@ static inline void on_new_thread(void (*function)(void))
 }
 
 /* A gate stops a stream: what is queued behind it has not run, however slow or
- * fast the machine, until somebody opens it. */
+ * fast the machine, until it is opened. */
 struct gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;

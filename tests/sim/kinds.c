@@ -72,7 +72,7 @@ static void table(enum form form, const int code[3][3][5], const char *pinned_by
                     continue;
                 }
                 /* A device-to-device job on pageable memory is accepted, and
-                 * what it does then is nobody's promise. */
+                 * what it does then is not promised. */
                 int pageable = s == 2 || d == 2;
                 if (pageable && kind == 3) {
                     (void)aclrtSynchronizeStream(stream);

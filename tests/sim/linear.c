@@ -13,7 +13,7 @@ static aclError copy(void *dst, size_t room, const void *src, size_t count, int 
     return aclrtMemcpy(dst, room, src, count, (aclrtMemcpyKind)kind);
 }
 
-/* The two asynchronous forms check alike; each case is told for both. */
+/* The two asynchronous forms check alike; each case is checked for both. */
 typedef aclError (*async_form)(void *, size_t, const void *, size_t, aclrtMemcpyKind, aclrtStream);
 static async_form form;
 static const char *form_name;

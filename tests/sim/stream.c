@@ -1,6 +1,6 @@
 /*
  * Streams and events: copies of pinned memory are really asynchronous, run in
- * order on one stream and side by side on two, wait where they are told to, and
+ * order on one stream and side by side on two, wait where they have to, and
  * copies of pageable memory are complete on return. A gate (a host function
  * that waits) holds a stream, so nothing here depends on speed.
  */

@@ -70,7 +70,7 @@ impl Build {
         format!("{}-{:016x}", self.name, hasher.finish())
     }
 
-    /// The file, compiled once: a program that is built anew is, to whoever asks for its symbols, not the one that ran.
+    /// The file, compiled once: a program that is built anew is, for a reader of its symbols, not the one that ran.
     fn compiled(self, extra: &[&str], file: &str) -> PathBuf {
         static KNOWN: Mutex<BTreeMap<PathBuf, Arc<OnceLock<()>>>> = Mutex::new(BTreeMap::new());
         let output = target("tests/built").join(file);

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Calls of a kind, so many times from one place: `hosts/check_one.c`.
+/// Calls of a kind, several times from one call site: `hosts/check_one.c`.
 pub fn one() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| host("hosts/check_one.c")).clone()

@@ -20,7 +20,7 @@ pub fn kept(arguments: &[&str]) -> Output {
     kept_with(arguments, |run| run)
 }
 
-/// The same, prepared further.
+/// Runs it with the shim and with further settings.
 pub fn kept_with(arguments: &[&str], prepare: impl Fn(Run) -> Run) -> Output {
     let run = arguments.iter().fold(Run::new(program()), Run::arg);
     prepare(run.sim().shim().env("ACLSHIM_RING_SIZE", "1M")).run()

@@ -63,7 +63,7 @@ pub fn aclshim() -> Command {
     command
 }
 
-/// A command that may take so much memory, and ends where it wants more.
+/// Limits the memory of a command; it ends where it wants more.
 pub fn limited(command: &mut Command, most: u64) -> &mut Command {
     // SAFETY: one system call.
     unsafe {
@@ -102,7 +102,7 @@ pub fn scratch(name: &str) -> PathBuf {
 }
 
 /// Writes a program, or a script, that is to be run. By another process: what this one has open for writing is open in
-/// every child that another test starts at that moment, and the system runs no file that somebody may write to.
+/// every child that another test starts at that moment, and the system runs no file that is open for writing.
 #[track_caller]
 pub fn runnable(path: &Path, content: &[u8]) {
     let mut command = Command::new("sh");
@@ -275,7 +275,7 @@ impl Stat {
         Self::asked(dir, rings).unwrap_or_else(|said| panic!("aclshim stat: {said}"))
     }
 
-    /// The same, or why there is none: of a program that has just been started there may be nothing to read yet.
+    /// About a directory or a file, or the error: of a program that has just started there may be nothing to read yet.
     pub fn asked(dir: &Path, rings: &Path) -> Result<Self, String> {
         let output = aclshim().env("ACLSHIM_RING_DIR", rings).args(["stat", "--json"]).arg(dir).output().expect("stat");
         match output.status.success() {
@@ -314,7 +314,7 @@ pub fn has(tool: &str, test: &str) -> bool {
     has_that(found.is_ok_and(|status| status.success()), tool, test)
 }
 
-/// The same for what is not a command.
+/// Whether a requirement that is not a command is met; where not, the test is skipped by name, and in CI that is a failure.
 #[track_caller]
 pub fn has_that(found: bool, what: &str, test: &str) -> bool {
     if !found {

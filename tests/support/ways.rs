@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// Binds each function with its first call.
 pub const LAZY: &str = "-Wl,-z,lazy";
-/// Binds everything at once, and lets nobody write the pointers afterwards.
+/// Binds everything at load, and write-protects the pointers afterwards.
 pub const NOW: &str = "-Wl,-z,now,-z,relro";
 /// Not to be moved.
 pub const FIXED: &str = "-no-pie";
@@ -18,7 +18,7 @@ pub const VENDOR: &str = "-lascendcl";
 pub struct Way {
     /// What is started.
     pub program: PathBuf,
-    /// What it is told.
+    /// Its arguments.
     pub arguments: Vec<String>,
     /// Where its own libraries are.
     pub libraries: Vec<PathBuf>,
@@ -60,7 +60,7 @@ pub fn plugin(flags: &str, source: &str, arguments: &[&str], passed: &[&str]) ->
     Way::new(build("bind_open.c", &[]).program(), &[&[flags, &plugin.to_string_lossy()], passed].concat())
 }
 
-/// The same, in a program that was itself linked to the vendor and took the functions' addresses.
+/// A plugin of a program that was itself linked to the vendor and took the functions' addresses.
 pub fn in_a_fixed_program(way: Way) -> Way {
     Way { program: build("bind_open.c", &["-DBIND_TAKES_ADDRESSES", "-fno-pie", FIXED, VENDOR]).program(), ..way }
 }

@@ -10,7 +10,7 @@ pub enum Mutation {
     Alias,
     /// From close to the end of its memory, more than there is: on one side or on both.
     RunsOut(Sides),
-    /// A size and a room of so many bytes.
+    /// A size and a room of this many bytes.
     Large(u64),
     /// From anywhere to anywhere, of any kind.
     Route(Spot, Spot, i32),
@@ -52,7 +52,7 @@ pub struct Flat {
 /// The arguments that are sizes of what is copied or set, and of the room for it.
 const SIZES: [&str; 4] = ["destMax", "dstMax", "maxCount", "count"];
 
-/// So many bytes are left there.
+/// The bytes that are left there.
 const LAST_BYTES: u64 = 8;
 const NEAR_THE_END: u16 = crate::scene::SIZE as u16 - LAST_BYTES as u16;
 

@@ -1,4 +1,4 @@
-//! Memory of the process that nobody else has.
+//! Memory mappings of the process that only the scene uses.
 
 /// Fresh memory of the process, with unreachable pages before and behind it.
 pub struct Mapping {

@@ -30,7 +30,7 @@ pub fn balanced(output: &Output) -> Content {
     found
 }
 
-/// The same where the end did not wait for the drain: what it was just writing may be cut off, and still be in the ring.
+/// The balance where the end did not wait for the drain: what it was just writing may be cut off, and still be in the ring.
 #[track_caller]
 pub fn balanced_at_any_end(output: &Output) -> Content {
     let (truth, found) = (Truth::of(&output.scratch), content(output));
@@ -40,7 +40,7 @@ pub fn balanced_at_any_end(output: &Output) -> Content {
     found
 }
 
-/// The same where older records were overwritten: all that is missing is said to be.
+/// The balance where older records were overwritten: all that is missing is counted.
 #[track_caller]
 pub fn balanced_in_flight_mode(output: &Output) -> Content {
     let (truth, found) = (Truth::of(&output.scratch), content(output));
@@ -52,7 +52,7 @@ pub fn balanced_in_flight_mode(output: &Output) -> Content {
     found
 }
 
-/// The balance of a process that was killed amid the calls of so many threads.
+/// The balance of a process that was killed amid the calls of this many threads.
 #[track_caller]
 pub fn balanced_to_the_last(output: &Output, threads: u64, mode: &str) -> Content {
     let (truth, found) = (Truth::of(&output.scratch), content(output));

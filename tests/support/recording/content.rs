@@ -165,7 +165,7 @@ pub fn compare(left: &Left, truth: &Truth) -> Content {
         content.open += open.len() as u64;
         content.told += told;
         skipped += behind(&owners, &lanes);
-        // A thread that found its ring full from its first call to its last is in no record, but what it lost is told.
+        // A thread that found its ring full from its first call to its last is in no record, but its losses are recorded.
         let is_alone = owners.len() <= 1 && left.rings.len() >= truth.lanes().count();
         assert!(told <= skipped || !is_alone, "ring {ring}: {told} lost, {skipped} missing");
         if let Some(said) = left.told.get(ring).filter(|_| left.evicted + left.overwritten == 0) {

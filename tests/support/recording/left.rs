@@ -73,11 +73,11 @@ impl Left {
 pub struct Remains {
     /// One by one.
     pub processes: Vec<Left>,
-    /// Traces that end within their beginning: nobody can tell whose they are.
+    /// Traces that end within their beginning: it cannot be known whose they are.
     pub cut: u64,
 }
 
-/// Opens a trace. `None`: whoever wrote it was ended within its beginning. There is no record in it, and its slots were
+/// Opens a trace. `None`: its writer was killed within its beginning. There is no record in it, and its slots were
 /// not given back.
 pub fn open(path: &Path) -> Result<Option<SegmentReader<BufReader<File>>>, SegmentError> {
     match SegmentReader::open(BufReader::with_capacity(1 << 20, File::open(path).unwrap())) {
@@ -170,8 +170,8 @@ fn known(pieces: &[Piece], first: u64, slots: u64) -> u64 {
     pieces.iter().map(common).sum()
 }
 
-/// Adds what is new in a piece; how many slots are not. Whoever is killed between writing a block and giving its slots
-/// back leaves them in the ring as well, and whoever adopts the ring writes them once more.
+/// Adds what is new in a piece; how many slots are not. A drain that is killed between writing a block and giving its slots
+/// back leaves them in the ring as well, and the next drain writes them once more.
 fn add(pieces: &mut Vec<Piece>, mut piece: Piece) -> u64 {
     let end = pieces.last().map_or(0, Piece::end);
     let known = end.saturating_sub(piece.first).min(piece.slots.len() as u64);
@@ -186,7 +186,7 @@ fn add(pieces: &mut Vec<Piece>, mut piece: Piece) -> u64 {
     known
 }
 
-/// Nobody who is ended leaves a file like that.
+/// A writer that is killed does not leave such a file.
 #[track_caller]
 fn damaged(path: &Path, stop: &SegmentError) -> ! {
     panic!("{}: {stop}", path.display())

@@ -55,7 +55,7 @@ pub fn same(program: impl AsRef<OsStr>, prepare: impl Fn(Run) -> Run) -> Output 
     with
 }
 
-/// The same of a host that must end well and print no errors.
+/// The run of a host that must end with 0 and print no errors.
 #[track_caller]
 pub fn unharmed(program: impl AsRef<OsStr>, prepare: impl Fn(Run) -> Run) -> Output {
     let with = same(program, prepare);
@@ -63,7 +63,7 @@ pub fn unharmed(program: impl AsRef<OsStr>, prepare: impl Fn(Run) -> Run) -> Out
     with.ok()
 }
 
-/// The same of a host of which neither a ring nor a log can tell: its standard error says how many calls were lost, and
+/// The run of a host that leaves neither a ring nor a log: its standard error says how many calls were lost, and
 /// nothing else.
 #[track_caller]
 pub fn unharmed_and_said(program: impl AsRef<OsStr>, prepare: impl Fn(Run) -> Run) -> Output {

@@ -1,4 +1,4 @@
-//! A host that makes its calls when it is told to.
+//! A host that makes its calls when it is ordered to.
 
 use super::truth::Truth;
 use super::{patterned, watched};
@@ -18,12 +18,12 @@ pub fn steps() -> PathBuf {
     BUILT.get_or_init(|| patterned("hosts/record_steps.c")).clone()
 }
 
-/// Leaves the processor to whoever is waited for.
+/// Leaves the processor to the process that is waited for.
 fn rest() {
     std::thread::sleep(std::time::Duration::from_millis(1));
 }
 
-/// A host that does what it is told to.
+/// A host that carries out orders.
 pub struct Ordered {
     child: std::process::Child,
     /// Its working directory.
@@ -108,7 +108,7 @@ impl Ordered {
         self.end_when(|| ())
     }
 
-    /// The same, and something is done between the order and its end.
+    /// Gives an order, and does something between the order and its end.
     #[track_caller]
     pub fn end_when(mut self, between: impl FnOnce()) -> Output {
         writeln!(self.orders, "end").unwrap();

@@ -1,4 +1,4 @@
-//! The calls that the hosts make: `hosts/record_pattern.h` and `hosts/record_host.h`, told again.
+//! The calls that the hosts make: `hosts/record_pattern.h` and `hosts/record_host.h`, in Rust.
 
 use super::truth::LANES;
 use aclshim_trace::record::{Attribute, Batch, Call, Item};

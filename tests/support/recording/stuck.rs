@@ -22,7 +22,7 @@ fn wait(thread: libc::pid_t) -> i32 {
 }
 
 impl Stuck {
-    /// Stops all that is ours in a host; `None` where the system allows nobody to do so.
+    /// Stops all that is ours in a host; `None` where the system does not allow that.
     #[track_caller]
     pub fn stop(host: &Ordered) -> Option<Self> {
         let tasks = fs::read_dir(format!("/proc/{}/task", host.id())).unwrap().map(|task| task.unwrap().path());
