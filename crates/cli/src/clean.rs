@@ -1,10 +1,11 @@
 //! `aclshim clean`: removes what is no longer needed, and nothing that is not ours or that is in use.
 
+use crate::files::{self, FileKind};
 use crate::recover::unread;
 use crate::spoken;
-use crate::verify::kept::{self, Kind, Life};
 use aclshim_collect::adoption::write_all;
 use aclshim_collect::drain::Drain;
+use aclshim_collect::life::{self, Life};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingFile, RingReader};
 use aclshim_trace::segment::format::MAGIC;
@@ -64,18 +65,18 @@ const YOUNG: Duration = Duration::from_secs(60);
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     aclshim_collect::install();
     let mut cleaning = Cleaning { arguments, files: 0, bytes: 0, failed: false, seen: BTreeSet::new() };
-    let folders = if cleaning.arguments.rings { kept::ring_folders() } else { Vec::new() };
+    let folders = if cleaning.arguments.rings { files::ring_folders() } else { Vec::new() };
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         cleaning.all(folder, reader::files(folder));
     }
     for path in cleaning.arguments.paths.clone() {
         if path.is_dir() {
             for end in ["ring", "acltrace", "jsonl"] {
-                if !cleaning.all(&path, kept::files(&path, end)) {
+                if !cleaning.all(&path, files::with_extension(&path, end)) {
                     break;
                 }
             }
-        } else if matches!(kept::kind(&path), Ok(None)) {
+        } else if matches!(FileKind::of(&path), Ok(None)) {
             cleaning.fail(&path, "not a file of aclshim's: kept");
         } else {
             cleaning.file(&path);
@@ -113,10 +114,10 @@ impl Cleaning {
         if !self.seen.insert(path.canonicalize().unwrap_or_else(|_| path.into())) {
             return;
         }
-        let outcome = match kept::kind(path) {
+        let outcome = match FileKind::of(path) {
             // Another's file, or none of ours.
             Ok(None) => Ok(()),
-            Ok(Some(Kind::Ring)) => self.ring(path),
+            Ok(Some(FileKind::Ring)) => self.ring(path),
             Ok(Some(kind)) => self.segment(path, kind),
             Err(error) => Err(error.into()),
         };
@@ -131,7 +132,7 @@ impl Cleaning {
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
         let is_ours = std::fs::symlink_metadata(path)?.uid() == me;
-        if !is_ours || kept::of_ring(seen.file(), &origin) != Life::Gone {
+        if !is_ours || life::of_ring(seen.file(), &origin) != Life::Gone {
             return Ok(());
         }
         drop(seen);
@@ -164,8 +165,8 @@ impl Cleaning {
         self.remove(path, &format!("ring of process {}, which has ended{what}", origin.pid))
     }
 
-    fn segment(&mut self, path: &Path, kind: Kind) -> Result<()> {
-        let file = kept::open(path)?;
+    fn segment(&mut self, path: &Path, kind: FileKind) -> Result<()> {
+        let file = files::open(path)?;
         let about = file.metadata()?;
         let age = about.modified()?.elapsed().unwrap_or_default();
         // Whoever writes a file holds it.
@@ -175,13 +176,13 @@ impl Cleaning {
             return Ok(());
         }
         let is_old = self.arguments.older_than.is_some_and(|oldest| age >= oldest);
-        if kind == Kind::Trace && is_of_the_living(path) {
+        if kind == FileKind::Trace && is_of_the_living(path) {
             return Ok(());
         }
         let why = match kind {
-            Kind::Trace if age >= YOUNG && has_no_record(&file)? => "a trace without a record, as a kill leaves it",
-            Kind::Trace if is_old && is_trace(path)? => "an old trace",
-            Kind::Log if is_old && is_log(&file) => "an old log",
+            FileKind::Trace if age >= YOUNG && has_no_record(&file)? => "a trace without a record, as a kill leaves it",
+            FileKind::Trace if is_old && is_trace(path)? => "an old trace",
+            FileKind::Log if is_old && is_log(&file) => "an old log",
             _ => return Ok(()),
         };
         self.remove(path, why)
@@ -203,14 +204,14 @@ impl Cleaning {
 
 /// Whether the process of a trace runs.
 fn is_of_the_living(path: &Path) -> bool {
-    let reader = kept::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
+    let reader = files::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
     let origin = reader.and_then(|reader| Origin::from_bytes(&reader.header));
-    origin.is_some_and(|origin| kept::life(&origin) == Life::Alive)
+    origin.is_some_and(|origin| life::life(&origin) == Life::Alive)
 }
 
 /// Whether it is not only named so.
 fn is_trace(path: &Path) -> Result<bool> {
-    Ok(kept::beginning(path)?.starts_with(&MAGIC))
+    Ok(files::first_bytes(path)?.starts_with(&MAGIC))
 }
 
 /// Whether a trace ends before its first whole block. One that is damaged in another way is not.

@@ -1,7 +1,8 @@
 //! `aclshim diff`: what is different between two runs, by what the calls are and not where their memory is.
 
+use crate::files::ring_folders;
 use crate::spoken;
-use crate::traces::{ring_folders, say_troubles};
+use crate::traces::say_troubles;
 use aclshim_collect::account::Histogram;
 use aclshim_collect::seen::{Seen, Watch};
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};

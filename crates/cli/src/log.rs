@@ -3,11 +3,12 @@
 mod filter;
 mod remark;
 
+use crate::files::ring_folders;
 use crate::spoken::spoken;
 use crate::stat::{duration, human};
 use crate::symbols::{Place, Symbols};
 use crate::time::moment;
-use crate::traces::{Nothing, Traces, ring_folders, say_ignored};
+use crate::traces::{Nothing, Traces, say_ignored};
 use aclshim_collect::judge::rule_ids;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};

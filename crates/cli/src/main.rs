@@ -12,6 +12,7 @@ mod doctor;
 mod dropin;
 mod explain;
 mod export;
+mod files;
 mod findings;
 mod log;
 mod merge;

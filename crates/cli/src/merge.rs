@@ -3,11 +3,13 @@
 //! Segments stand for themselves, so this is a copy: each once, under a name that no other has. What is only in a ring
 //! is written as one more segment.
 
+use crate::files::{self, FileKind};
 use crate::progress;
 use crate::spoken;
 use crate::traces::say_ignored;
-use crate::verify::kept::{self, Key, Kind, key};
-use crate::verify::{copy, segment};
+use crate::verify::copy;
+use aclshim_collect::life;
+use aclshim_collect::trace_set::{ProcessKey, is_same_folder, process_key};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::RingReader;
 use aclshim_trace::segment::reader::SegmentReader;
@@ -42,7 +44,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     fs::create_dir_all(out).with_context(|| format!("{}: cannot be made", out.display()))?;
     let mut merge = Merge { out: out.clone(), segments: BTreeMap::new(), failed: false, copied: [0; 3], doubles: 0 };
     // What is there from an earlier time.
-    for path in kept::files(out, "acltrace")? {
+    for path in files::with_extension(out, "acltrace")? {
         if let Some(found) = look(&path) {
             merge.segments.insert(found.identity(), (path, found.good));
         }
@@ -52,23 +54,23 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     for path in &arguments.paths {
         // One that was never made may be named by rings.
         if path.is_dir() || (!path.exists() && path.extension().is_none()) {
-            if kept::is_same_folder(path, out) {
+            if is_same_folder(path, out) {
                 bail!("{}: cannot be merged into itself", path.display());
             }
             let before = rings.len();
-            rings.extend(kept::rings_of(path, &mut ignored));
+            rings.extend(files::rings_of(path, &mut ignored));
             if !path.exists() && rings.len() > before {
                 continue;
             }
-            let files = |end| kept::files(path, end).with_context(|| path.display().to_string());
-            traces.extend(files("acltrace")?);
-            logs.extend(files("jsonl")?);
+            let named = |end| files::with_extension(path, end).with_context(|| path.display().to_string());
+            traces.extend(named("acltrace")?);
+            logs.extend(named("jsonl")?);
             continue;
         }
-        match kept::kind(path).with_context(|| path.display().to_string())? {
-            Some(Kind::Ring) => rings.push(RingReader::open(path).with_context(|| path.display().to_string())?),
-            Some(Kind::Trace) => traces.push(path.clone()),
-            Some(Kind::Log) => logs.push(path.clone()),
+        match FileKind::of(path).with_context(|| path.display().to_string())? {
+            Some(FileKind::Ring) => rings.push(RingReader::open(path).with_context(|| path.display().to_string())?),
+            Some(FileKind::Trace) => traces.push(path.clone()),
+            Some(FileKind::Log) => logs.push(path.clone()),
             None => bail!("{}: not a file of aclshim's", path.display()),
         }
     }
@@ -87,7 +89,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 /// What makes a segment the same: its process, time and number.
-type Identity = (Key, u64, u64);
+type Identity = (ProcessKey, u64, u64);
 
 struct Merge {
     out: PathBuf,
@@ -101,7 +103,7 @@ struct Merge {
 
 /// A segment that can be copied.
 struct Found {
-    key: Key,
+    key: ProcessKey,
     first_ns: u64,
     segment: u64,
     /// Bytes that are good.
@@ -118,11 +120,12 @@ impl Found {
 /// Reads a segment to its end.
 fn look(path: &Path) -> Option<Found> {
     let mut reader =
-        SegmentReader::open(BufReader::with_capacity(1 << 20, progress::reading(path, kept::open(path).ok()?))).ok()?;
+        SegmentReader::open(BufReader::with_capacity(1 << 20, progress::reading(path, files::open(path).ok()?)))
+            .ok()?;
     let origin = Origin::from_bytes(&reader.header)?;
     reader.by_ref().for_each(drop);
     Some(Found {
-        key: key(&origin),
+        key: process_key(&origin),
         first_ns: reader.preamble.first_ns,
         segment: reader.preamble.segment,
         good: reader.good() - reader.lost(),
@@ -178,7 +181,7 @@ impl Merge {
             let length = |path: &Path| path.metadata().map(|about| about.len()).ok();
             length(path) == length(other) && fs::read(path).ok() == fs::read(other).ok()
         };
-        let there = kept::files(&self.out, "jsonl").unwrap_or_default();
+        let there = files::with_extension(&self.out, "jsonl").unwrap_or_default();
         if there.iter().any(is_same) {
             self.doubles += 1;
             return;
@@ -198,8 +201,8 @@ impl Merge {
             Ok(_) => {}
             Err(error) => return self.fail(&ring.path, &format!("{error:#}")),
         }
-        let to = self.free(&format!("{}-ring", segment::stem(&origin)), "acltrace");
-        let life = kept::of_ring(ring.file(), &origin);
+        let to = self.free(&format!("{}-ring", files::stem(&origin)), "acltrace");
+        let life = life::of_ring(ring.file(), &origin);
         match copy::ring(ring, &to, life) {
             Ok(calls) => self.copied[2] += calls,
             Err(error) => self.fail(&ring.path, &format!("{error:#}")),
@@ -212,7 +215,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     let unfinished = to.with_file_name(name);
-    let mut target = kept::create(&unfinished)?;
-    io::copy(&mut kept::open(from)?, &mut target)?;
+    let mut target = files::create(&unfinished)?;
+    io::copy(&mut files::open(from)?, &mut target)?;
     fs::rename(unfinished, to)
 }

@@ -1,6 +1,6 @@
 //! The file that an export or a page becomes: whole at the end, or not there at all.
 
-use crate::verify::kept;
+use crate::files;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -50,7 +50,7 @@ impl Output {
             let file = File::options().write(true).open(path).with_context(|| say(path))?;
             (To::File(file, path.to_owned()), None)
         } else {
-            kept::keep(path)?;
+            files::refuse_to_overwrite(path)?;
             let unfinished = unfinished(path);
             let file = File::create_new(&unfinished)
                 .with_context(|| unfinished.display().to_string())

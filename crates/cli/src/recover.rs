@@ -2,12 +2,13 @@
 
 mod owner;
 
+use crate::files::{self, FileKind};
 use crate::spoken;
 use crate::traces::say_ignored;
-use crate::verify::kept::{self, Kind, Life};
 use crate::verify::{copy, is_outermost};
 use aclshim_collect::adoption;
 use aclshim_collect::drain::Drain;
+use aclshim_collect::life::{self, Life};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
 use anyhow::{Context, Result, bail};
@@ -55,13 +56,13 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     }
     let mut recovery = Recovery { out, failed: false, seen: 0 };
     if arguments.paths.is_empty() {
-        kept::ring_folders().iter().filter(|folder| folder.is_dir()).for_each(|folder| recovery.folder(folder));
+        files::ring_folders().iter().filter(|folder| folder.is_dir()).for_each(|folder| recovery.folder(folder));
     }
     for path in &arguments.paths {
-        match (path.is_dir(), kept::kind(path)) {
+        match (path.is_dir(), FileKind::of(path)) {
             (true, _) => recovery.folder(path),
-            (_, Ok(Some(Kind::Ring))) => recovery.ring(path),
-            (_, Ok(Some(Kind::Trace))) => recovery.trace(path),
+            (_, Ok(Some(FileKind::Ring))) => recovery.ring(path),
+            (_, Ok(Some(FileKind::Trace))) => recovery.trace(path),
             (_, Ok(_)) => recovery.fail(path, "neither a ring nor a trace of aclshim's"),
             (_, Err(error)) => recovery.fail(path, &error.to_string()),
         }
@@ -99,13 +100,13 @@ impl Recovery {
         };
         if rings.is_empty() {
             let mut ignored = BTreeSet::new();
-            rings = kept::rings_of(folder, &mut ignored).into_iter().map(|ring| ring.path).collect();
+            rings = files::rings_of(folder, &mut ignored).into_iter().map(|ring| ring.path).collect();
             say_ignored(&ignored);
         }
         for path in rings {
             // Those of others are theirs; what is not finished is nobody's yet.
             let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == owner::me());
-            if is_ours && matches!(kept::kind(&path), Ok(Some(Kind::Ring))) {
+            if is_ours && matches!(FileKind::of(&path), Ok(Some(FileKind::Ring))) {
                 self.ring(&path);
             }
         }
@@ -147,7 +148,7 @@ impl Recovery {
         let origin = Origin::new(seen.header());
         let name = origin.executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let who = format!("process {} ({name}) on {}", origin.pid, origin.host);
-        match kept::of_ring(seen.file(), &origin) {
+        match life::of_ring(seen.file(), &origin) {
             Life::Alive => {
                 self.say(path, &format!("{who} runs: left alone"));
                 return Ok(());

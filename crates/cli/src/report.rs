@@ -13,10 +13,10 @@ mod sha256;
 mod summing;
 mod timeline;
 
+use crate::files;
 use crate::output::Output;
 use crate::symbols::Symbols;
 use crate::traces::{Nothing, Traces};
-use crate::verify::kept as files;
 use aclshim_collect::trace_set::CallOrder;
 use anyhow::Result;
 use gather::Gather;
@@ -40,7 +40,7 @@ pub struct Arguments {
 /// Writes the page.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if arguments.output != Path::new("-") {
-        files::keep(&arguments.output)?;
+        files::refuse_to_overwrite(&arguments.output)?;
     }
     let mut gather = Gather::default();
     let set = arguments.traces.read(CallOrder::ByThread, Nothing::IsAnError, &mut gather)?;

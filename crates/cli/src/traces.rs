@@ -1,11 +1,11 @@
 //! What the commands that read traces share: their paths, and the reading.
 
+use crate::files::ring_folders;
 use crate::progress;
 use crate::spoken;
 use aclshim_collect::ownership::Ignored;
 use aclshim_collect::seen::{Abreast, Watch};
 use aclshim_collect::trace_set::{CallOrder, FileError, ReadOptions, TraceSet};
-use aclshim_facts::settings::RING_DIR;
 use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,11 +25,6 @@ pub enum Nothing {
     IsFine,
     /// It is an error.
     IsAnError,
-}
-
-/// The folders that rings are looked for in.
-pub fn ring_folders() -> Vec<PathBuf> {
-    std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect()
 }
 
 /// Says which rings name a directory and do not count, because they are other users'.

@@ -1,19 +1,21 @@
 //! `aclshim verify`: whether traces are whole, and if not, where.
 
 pub mod copy;
-pub mod kept;
 mod process;
 pub mod segment;
 mod verdict;
 
+use crate::files::{self, FileKind};
 use crate::progress;
 use crate::spoken;
 use crate::traces::say_ignored;
+use aclshim_collect::life::{self, Life};
+use aclshim_collect::ownership::{Ignored, Owners};
+use aclshim_collect::trace_set::{ProcessKey, process_key};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingFileError, RingReader};
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use anyhow::Result;
-use kept::{Ignored, Key, Kind, Owners, key};
 use process::{Balance, Left, Ring};
 use segment::Segment;
 use serde::Serialize;
@@ -108,7 +110,7 @@ pub fn is_outermost(slot: &Words) -> bool {
 struct Check {
     verdicts: Vec<Verdict>,
     seen: BTreeSet<PathBuf>,
-    left: BTreeMap<Key, Left>,
+    left: BTreeMap<ProcessKey, Left>,
     /// Verdicts about traces that are cut off within their beginning.
     headless: Vec<usize>,
     /// Rings of other users.
@@ -121,14 +123,14 @@ impl Check {
         if path.is_dir() || (!path.exists() && path.extension().is_none()) {
             return self.directory(path);
         }
-        match kept::kind(path) {
-            Ok(Some(Kind::Trace)) => {
+        match FileKind::of(path) {
+            Ok(Some(FileKind::Trace)) => {
                 if let Some(key) = self.trace(path) {
                     self.beside(&key, path);
                 }
             }
-            Ok(Some(Kind::Ring)) => self.ring(path),
-            Ok(Some(Kind::Log)) => self.log(path),
+            Ok(Some(FileKind::Ring)) => self.ring(path),
+            Ok(Some(FileKind::Log)) => self.log(path),
             Ok(None) => self.unreadable(path, "not a file of aclshim's"),
             Err(error) => self.unreadable(path, &error.to_string()),
         }
@@ -143,14 +145,14 @@ impl Check {
     /// First the rings: what is drained meanwhile is then in the trace.
     fn directory(&mut self, dir: &Path) {
         let before = self.verdicts.len();
-        for ring in kept::rings_of(dir, &mut self.ignored) {
+        for ring in files::rings_of(dir, &mut self.ignored) {
             self.ring(&ring.path);
         }
         let found = || {
             Ok::<_, std::io::Error>((
-                kept::files(dir, "ring")?,
-                kept::files(dir, "acltrace")?,
-                kept::files(dir, "jsonl")?,
+                files::with_extension(dir, "ring")?,
+                files::with_extension(dir, "acltrace")?,
+                files::with_extension(dir, "jsonl")?,
             ))
         };
         let (rings, traces, logs) = match found() {
@@ -181,12 +183,12 @@ impl Check {
         self.seen.insert(path.canonicalize().unwrap_or_else(|_| path.into()))
     }
 
-    fn trace(&mut self, path: &Path) -> Option<Key> {
+    fn trace(&mut self, path: &Path) -> Option<ProcessKey> {
         if !self.is_new(path) {
             return None;
         }
         let bar = progress::of_file(path);
-        let mut verdict = Verdict::new(path.to_owned(), Some(Kind::Trace));
+        let mut verdict = Verdict::new(path.to_owned(), Some(FileKind::Trace));
         let segment = segment::read(path, &mut verdict, |done| bar.set_position(done));
         bar.finish_and_clear();
         let number = self.verdicts.len();
@@ -198,24 +200,23 @@ impl Check {
         Some(self.add(number, segment))
     }
 
-    fn add(&mut self, verdict: usize, segment: Segment) -> Key {
-        let key = key(&segment.origin);
+    fn add(&mut self, verdict: usize, segment: Segment) -> ProcessKey {
+        let key = process_key(&segment.origin);
         let left = self.left.entry(key.clone()).or_insert_with(|| Left::new(segment.origin.clone()));
         left.segments.push((verdict, segment));
         key
     }
 
     /// What there is of a process besides the trace that was asked about: its ring, and newer segments.
-    fn beside(&mut self, key_of_trace: &Key, path: &Path) {
-        let parent = path.parent().map(Path::to_owned);
-        let folders = kept::ring_folders().into_iter().chain(parent);
-        let is_of_trace = |ring: &RingReader| key(&Origin::new(ring.header())) == *key_of_trace;
-        let ring = kept::counting(path, folders, is_of_trace, &mut self.ignored).into_iter().next();
-        let Some(left) = self.left.get_mut(key_of_trace) else { return };
+    fn beside(&mut self, key: &ProcessKey, path: &Path) {
+        let is_of_trace = |ring: &RingReader| process_key(&Origin::new(ring.header())) == *key;
+        let rings = files::counting_rings(path, path.parent(), is_of_trace, &mut self.ignored);
+        let ring = rings.into_iter().next();
+        let Some(left) = self.left.get_mut(key) else { return };
         if left.ring.is_none()
             && let Some(ring) = ring
         {
-            left.life = kept::of_ring(ring.file(), &left.origin);
+            left.life = life::of_ring(ring.file(), &left.origin);
             left.ring = Some(Ring::new(&ring, None));
         }
         if let Some((_, segment)) = left.segments.last() {
@@ -230,38 +231,39 @@ impl Check {
             return;
         }
         let number = self.verdicts.len();
-        let mut verdict = Verdict::new(path.to_owned(), Some(Kind::Ring));
+        let mut verdict = Verdict::new(path.to_owned(), Some(FileKind::Ring));
         match RingReader::open(path) {
             Ok(file) => {
                 let origin = Origin::new(file.header());
-                let life = kept::of_ring(file.file(), &origin);
+                let life = life::of_ring(file.file(), &origin);
                 let ring = Ring::new(&file, Some((number, &mut verdict)));
-                let left = self.left.entry(key(&origin)).or_insert_with(|| Left::new(origin));
+                let left = self.left.entry(process_key(&origin)).or_insert_with(|| Left::new(origin));
                 left.life = life;
                 if ring.calls > 0 {
                     let what = format!("holds {} calls that are in no trace", ring.calls);
-                    let remedy =
-                        if left.life == kept::Life::Gone { "`aclshim recover` writes them to a file" } else { "" };
+                    let remedy = if left.life == Life::Gone { "`aclshim recover` writes them to a file" } else { "" };
                     verdict.remark(Note::new(what, remedy));
                 }
                 left.ring = Some(ring);
             }
-            Err(why @ RingFileError::Short(_)) => verdict.problem(Note::new(kept::unreadable(&why), "").at(0)),
-            Err(why) => verdict.unreadable(Note::new(kept::unreadable(&why), "").at(0)),
+            Err(why @ RingFileError::Short(_)) => {
+                verdict.problem(Note::new(format!("the file was cut off: {why}"), "").at(0));
+            }
+            Err(why) => verdict.unreadable(Note::new(why.to_string(), "").at(0)),
         }
         self.verdicts.push(verdict);
     }
 
     fn log(&mut self, path: &Path) {
         if self.is_new(path) {
-            let mut verdict = Verdict::new(path.to_owned(), Some(Kind::Log));
+            let mut verdict = Verdict::new(path.to_owned(), Some(FileKind::Log));
             segment::log(path, &mut verdict);
             self.verdicts.push(verdict);
         }
     }
 
     fn finish(mut self) -> Answer {
-        let stems: Vec<String> = self.left.values().map(|left| segment::stem(&left.origin)).collect();
+        let stems: Vec<String> = self.left.values().map(|left| files::stem(&left.origin)).collect();
         for number in std::mem::take(&mut self.headless) {
             let verdict = &mut self.verdicts[number];
             let name = verdict.path.file_name().unwrap_or_default().to_string_lossy().into_owned();

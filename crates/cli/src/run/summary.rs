@@ -1,18 +1,16 @@
 //! What a run is said to have been, in a few lines.
 
 use super::rings::{self, Place};
+use crate::files;
 use crate::stat::{human, plural};
 use aclshim_collect::life::{Life, life};
-use aclshim_collect::names::{self, Who};
 use aclshim_collect::seen::Watch;
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
 use aclshim_facts::rule::Severity;
-use aclshim_trace::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs::{self, OpenOptions};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -76,7 +74,7 @@ impl Summary {
         let mut stems = Vec::new();
         for process in set.processes().filter(|process| process.origin.born_ns >= since_ns) {
             summary.processes += 1;
-            stems.push(stem_of(&process.origin));
+            stems.push(files::stem(&process.origin));
             summary.not_recorded += process.not_recorded;
             summary.overwritten += process.overwritten();
             summary.evicted += process.evicted;
@@ -290,18 +288,6 @@ fn text_of(path: &Path) -> String {
         text.clear();
     }
     text
-}
-
-/// What the names of a process's files begin with.
-fn stem_of(origin: &Origin) -> String {
-    let who = Who {
-        pid: origin.pid,
-        born_ns: origin.born_ns,
-        host: origin.host.clone().into_bytes(),
-        executable: origin.executable.file_name().unwrap_or_default().as_bytes().to_vec(),
-        rank: origin.rank.clone().into_bytes(),
-    };
-    names::stem(origin.pattern.as_bytes(), &who)
 }
 
 /// `aclshim-PID.jsonl`: what the shim itself writes.

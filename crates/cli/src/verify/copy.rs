@@ -1,8 +1,10 @@
 //! Writing segments: a clean copy of a damaged one, and what a ring holds.
 
-use super::kept::{self, Life};
+use crate::files;
 use crate::progress;
+use aclshim_collect::life::Life;
 use aclshim_collect::modules::Modules;
+use aclshim_collect::trace_set::process_key;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingReader};
 use aclshim_trace::record::slot::Words;
@@ -39,7 +41,7 @@ impl Copy {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".unfinished");
         let unfinished = path.with_file_name(name);
-        let file = kept::create(&unfinished).with_context(|| format!("{}: cannot be made", unfinished.display()))?;
+        let file = files::create(&unfinished).with_context(|| format!("{}: cannot be made", unfinished.display()))?;
         let mut copy = Self { path: path.to_owned(), unfinished, file: BufWriter::new(file), bytes: preamble.before };
         copy.put(&preamble.to_bytes(header))?;
         Ok(copy)
@@ -93,7 +95,7 @@ pub struct Copied {
 /// Copies the good blocks of a trace to a new file, which is whole: what is missing is said in it to be lost.
 pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     let name = from.display();
-    let file = progress::reading(from, kept::open(from).with_context(|| name.to_string())?);
+    let file = progress::reading(from, files::open(from).with_context(|| name.to_string())?);
     let file = BufReader::with_capacity(1 << 20, file);
     let (mut reader, stop) = SegmentReader::open_anyway(file).with_context(|| name.to_string())?;
     let mut copied = Copied::default();
@@ -180,11 +182,12 @@ enum Starts {
 impl Starts {
     fn of(path: &Path, header: &[u8], preamble: &Preamble, is_damaged: bool) -> Self {
         let mut ends: Option<BTreeMap<u32, u64>> = None;
-        let open = |path: &Path| Some(BufReader::with_capacity(1 << 20, kept::open(path).ok()?));
+        let open = |path: &Path| Some(BufReader::with_capacity(1 << 20, files::open(path).ok()?));
         let own = open(path).and_then(|file| SegmentReader::open_anyway(file).ok());
         let turn = own.map_or(SegmentOrder::new(preamble, None), |(mut reader, _)| SegmentOrder::of(&mut reader));
-        let whose = |header: &[u8]| Origin::from_bytes(header).map(|origin| kept::key(&origin));
-        let others = path.parent().and_then(|folder| kept::files(folder, "acltrace").ok()).unwrap_or_default();
+        let whose = |header: &[u8]| Origin::from_bytes(header).map(|origin| process_key(&origin));
+        let others =
+            path.parent().and_then(|folder| files::with_extension(folder, "acltrace").ok()).unwrap_or_default();
         for other in others.iter().filter(|other| *other != path) {
             let read = || open(other).and_then(|file| SegmentReader::open(file).ok());
             let Some(mut reader) = read().filter(|reader| whose(&reader.header) == whose(header)) else { continue };
@@ -296,7 +299,7 @@ impl Covered {
 
 /// The heads of blocks of slots among what was passed over, as far as they make sense.
 fn damaged_heads(path: &Path, damages: &[Damage]) -> Vec<BlockHead> {
-    let Ok(file) = kept::open(path) else { return Vec::new() };
+    let Ok(file) = files::open(path) else { return Vec::new() };
     let mut heads = Vec::new();
     // What is cut off may have been written once more by the next drain.
     for damage in damages.iter().filter(|damage| !damage.is_cut) {
@@ -329,7 +332,7 @@ fn covers(block: &Block) -> Option<u64> {
 
 /// A good header of the same process: one that stands in the file once more, or that of another of its segments.
 fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
-    let (reader, _) = SegmentReader::open_anyway(BufReader::new(kept::open(path).ok()?)).ok()?;
+    let (reader, _) = SegmentReader::open_anyway(BufReader::new(files::open(path).ok()?)).ok()?;
     let inside = reader.filter_map(Result::ok).find(|block| block.head.kind == kind::HEADER);
     if let Some(block) = inside {
         return Some((block.payload, "a later block".into()));
@@ -339,9 +342,9 @@ fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
         // `.1`, `+2` and `.1+2` are numbers of segments and turns.
         Some(name.split_once('.').or_else(|| name.split_once('+')).map_or(name.clone(), |(stem, _)| stem.to_owned()))
     };
-    let others = kept::files(path.parent()?, "acltrace").ok()?;
+    let others = files::with_extension(path.parent()?, "acltrace").ok()?;
     others.into_iter().filter(|other| other != path && stem(other) == stem(path)).find_map(|other| {
-        let reader = SegmentReader::open(kept::open(&other).ok()?).ok()?;
+        let reader = SegmentReader::open(files::open(&other).ok()?).ok()?;
         Some((reader.header, other.display().to_string()))
     })
 }

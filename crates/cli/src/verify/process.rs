@@ -1,9 +1,11 @@
 //! What is left of one process, taken together: whether its segments follow each other, and whether every number is
 //! accounted for.
 
-use super::kept::Life;
 use super::segment::{Segment, is_backwards};
 use super::verdict::{Note, Verdict};
+use crate::files;
+use aclshim_collect::life::{self, Life};
+use aclshim_collect::trace_set::process_key;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingReader};
 use aclshim_trace::record::slot::State;
@@ -137,7 +139,7 @@ pub struct Balance {
 impl Left {
     /// Nothing is known yet but who it is.
     pub fn new(origin: Origin) -> Self {
-        let life = super::kept::life(&origin);
+        let life = life::life(&origin);
         Self { origin, life, segments: Vec::new(), ring: None, is_part: false, goes_on_in: None }
     }
 
@@ -345,12 +347,12 @@ impl Left {
 
 /// Whether there are older segments of the same process in the same directory, and one that is newer.
 pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
-    let others = path.parent().and_then(|folder| super::kept::files(folder, "acltrace").ok()).unwrap_or_default();
+    let others = path.parent().and_then(|folder| files::with_extension(folder, "acltrace").ok()).unwrap_or_default();
     let (mut has_older, mut newer) = (false, None::<(SegmentOrder, PathBuf)>);
     for other in others {
-        let opened = super::kept::open(&other).ok().and_then(|file| SegmentReader::open(BufReader::new(file)).ok());
+        let opened = files::open(&other).ok().and_then(|file| SegmentReader::open(BufReader::new(file)).ok());
         let Some(mut opened) = opened else { continue };
-        let is_same = |origin: Origin| super::kept::key(&origin) == super::kept::key(&of.origin);
+        let is_same = |origin: Origin| process_key(&origin) == process_key(&of.origin);
         if !Origin::from_bytes(&opened.header).is_some_and(is_same) {
             continue;
         }

@@ -1,8 +1,7 @@
 //! One segment of a trace, read to its end, and what it tells that must agree with others.
 
-use super::kept;
 use super::verdict::{Note, Verdict};
-use aclshim_collect::names::{self, Who};
+use crate::files;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Entry, decode};
@@ -48,7 +47,7 @@ const RECOVER: &str = "`aclshim recover FILE --out DIR` writes what is good to a
 
 /// Reads a segment. `None` if nothing of it can be read; why is said.
 pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -> Option<Segment> {
-    let file = match kept::open(path) {
+    let file = match files::open(path) {
         Ok(file) => file,
         Err(error) => {
             verdict.unreadable(Note::new(error.to_string(), ""));
@@ -123,7 +122,7 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
 
 /// Whether a file is too short even to say what it is.
 fn is_beginning(path: &Path) -> bool {
-    kept::beginning(path).is_ok_and(|bytes| bytes.len() < MAGIC.len() && MAGIC.starts_with(&bytes))
+    files::first_bytes(path).is_ok_and(|bytes| bytes.len() < MAGIC.len() && MAGIC.starts_with(&bytes))
 }
 
 impl Segment {
@@ -209,19 +208,6 @@ impl Segment {
     }
 }
 
-/// What the names of a process's files begin with.
-pub fn stem(origin: &Origin) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    let who = Who {
-        pid: origin.pid,
-        born_ns: origin.born_ns,
-        host: origin.host.clone().into_bytes(),
-        executable: origin.executable.file_name().unwrap_or_default().as_bytes().to_vec(),
-        rank: origin.rank.clone().into_bytes(),
-    };
-    names::stem(origin.pattern.as_bytes(), &who)
-}
-
 /// Whether a moment (ticks, CLOCK_MONOTONIC) is before another. Ticks of 0 are those of another boot.
 pub fn is_backwards(before: [u64; 2], after: [u64; 2]) -> bool {
     before[0] != 0 && after[0] != 0 && (after[0] < before[0] || after[1] < before[1])
@@ -230,7 +216,7 @@ pub fn is_backwards(before: [u64; 2], after: [u64; 2]) -> bool {
 /// A log: lines that do not parse.
 pub fn log(path: &Path, verdict: &mut Verdict) {
     use std::io::BufRead;
-    let file = match kept::open(path) {
+    let file = match files::open(path) {
         Ok(file) => file,
         Err(error) => return verdict.unreadable(Note::new(error.to_string(), "")),
     };

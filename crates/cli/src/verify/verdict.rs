@@ -1,6 +1,6 @@
 //! What is said of files, to people and to programs.
 
-use super::kept::Kind;
+use crate::files::FileKind;
 use crate::spoken;
 use serde::Serialize;
 use std::fmt::Write;
@@ -68,8 +68,8 @@ pub struct Verdict {
 
 impl Verdict {
     /// Of a file that nothing is known against.
-    pub fn new(path: PathBuf, kind: Option<Kind>) -> Self {
-        let kind = kind.map_or("unknown", Kind::name);
+    pub fn new(path: PathBuf, kind: Option<FileKind>) -> Self {
+        let kind = kind.map_or("unknown", FileKind::name);
         Self { path, kind, state: State::Whole, problems: Vec::new(), remarks: Vec::new() }
     }
 

@@ -1,0 +1,146 @@
+//! The files that aclshim writes: recognising, opening and listing them, and finding the rings of a directory.
+
+use aclshim_collect::names::{self, Who};
+use aclshim_collect::ownership::Ignored;
+use aclshim_collect::trace_set::{FoundRing, rings_in, writes_to};
+use aclshim_facts::settings::RING_DIR;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::reader::RingReader;
+use aclshim_trace::ring::layout;
+use aclshim_trace::segment::format::MAGIC;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What a file of aclshim's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileKind {
+    /// A segment of a trace.
+    Trace,
+    /// A ring file.
+    Ring,
+    /// A JSON log.
+    Log,
+}
+
+impl FileKind {
+    /// The kind of a file; `None` if it is not aclshim's. A trace and a ring are recognised by their first bytes. A file whose
+    /// writer was killed may have none: then its name decides, as it does for a log.
+    pub fn of(path: &Path) -> io::Result<Option<Self>> {
+        let bytes = first_bytes(path)?;
+        let has = |end: &str| path.extension().is_some_and(|extension| extension == end);
+        Ok(match () {
+            () if bytes.starts_with(&MAGIC) => Some(Self::Trace),
+            () if bytes.starts_with(&layout::MAGIC.to_le_bytes()) => Some(Self::Ring),
+            () if has("acltrace") && MAGIC.starts_with(&bytes) => Some(Self::Trace),
+            () if has("jsonl") => Some(Self::Log),
+            () => None,
+        })
+    }
+
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Ring => "ring",
+            Self::Log => "log",
+        }
+    }
+}
+
+/// Opens a regular file for reading; never anything that would block, such as a FIFO.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot be opened: {error}")))?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// Creates a file for writing, in place of one that an interrupted command has left; never through a link.
+pub fn create(path: &Path) -> io::Result<File> {
+    let _ = std::fs::remove_file(path);
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(path)
+}
+
+/// The first bytes of a file, enough to recognise it.
+pub fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(12).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Refuses to write over a trace or a ring.
+pub fn refuse_to_overwrite(path: &Path) -> anyhow::Result<()> {
+    match FileKind::of(path) {
+        Ok(Some(kind @ (FileKind::Trace | FileKind::Ring))) => anyhow::bail!(
+            "{}: this is a {} of aclshim's, and is not overwritten; name another file with -o",
+            path.display(),
+            kind.name()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The regular files in a directory with that extension, sorted. Links, which may lead anywhere, are left out.
+pub fn with_extension(dir: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let is_file = std::fs::symlink_metadata(&path).is_ok_and(|about| about.is_file());
+        if is_file && path.extension().is_some_and(|end| end == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The directories in which rings are looked for.
+pub fn ring_folders() -> Vec<PathBuf> {
+    std::env::var_os(RING_DIR.variable).map(PathBuf::from).into_iter().chain(["/dev/shm".into()]).collect()
+}
+
+/// The rings in the ring folders and in `dir` whose processes write to `dir` and that count for it. Those that do not count
+/// are added to `ignored`.
+pub fn rings_of(dir: &Path, ignored: &mut BTreeSet<Ignored>) -> Vec<RingReader> {
+    counting_rings(dir, Some(dir), |ring| writes_to(ring, dir), ignored)
+}
+
+/// The rings in the ring folders and in `folder` that `is_wanted` accepts and that count for `path`, a directory or a trace.
+/// Those that do not count are added to `ignored`; those that cannot be read are passed over.
+pub fn counting_rings(
+    path: &Path,
+    folder: Option<&Path>,
+    is_wanted: impl Fn(&RingReader) -> bool,
+    ignored: &mut BTreeSet<Ignored>,
+) -> Vec<RingReader> {
+    let folders = ring_folders().into_iter().chain(folder.map(Path::to_owned));
+    let found = rings_in(folders, path, is_wanted).into_iter().flatten();
+    let mut rings = Vec::new();
+    for ring in found {
+        match ring {
+            FoundRing::Counts(ring) => rings.push(ring),
+            FoundRing::Ignored(ring) => _ = ignored.insert(ring),
+            FoundRing::Unreadable(_) => {}
+        }
+    }
+    rings
+}
+
+/// What the names of a process's files begin with.
+pub fn stem(origin: &Origin) -> String {
+    let who = Who {
+        pid: origin.pid,
+        born_ns: origin.born_ns,
+        host: origin.host.clone().into_bytes(),
+        executable: origin.executable.file_name().unwrap_or_default().as_bytes().to_vec(),
+        rank: origin.rank.clone().into_bytes(),
+    };
+    names::stem(origin.pattern.as_bytes(), &who)
+}
