@@ -1,39 +1,34 @@
-//! The `aclshim` command: one module a subcommand, each with its `Arguments` and its `main`.
+//! The `aclshim` command. Each subcommand is a module with its `Arguments` and its `main`.
+//!
+//! | | |
+//! |---|---|
+//! | [`recording`] | commands that start, observe and prepare programs |
+//! | [`analysis`] | commands that show what was recorded |
+//! | [`storage`] | commands that check, repair, merge and remove recorded files |
+//! | [`config`], [`completions`] | settings; shell completions and manual pages |
+//! | [`reading`] | what commands that read traces share |
+//! | [`files`] | recognising and opening aclshim's files |
+//! | [`output`] | texts for people: escaping, quantities, times, progress, output files |
+//!
+//! Modules use modules that stand below them in this order: `storage`, `recording`, `analysis`, `reading`, `output`, `files`.
 
 #[macro_use]
-mod spoken;
+mod output;
 
-mod clean;
-mod collect;
+mod analysis;
 mod completions;
 mod config;
-mod diff;
-mod doctor;
-mod dropin;
-mod explain;
-mod export;
 mod files;
-mod findings;
-mod log;
-mod merge;
-mod output;
-mod progress;
-mod recover;
-mod report;
-mod run;
-mod sarif;
-mod scopes;
-mod stat;
-mod symbols;
-mod tally;
-mod test;
-mod time;
-mod traces;
-mod verify;
+mod reading;
+mod recording;
+mod storage;
 
+use analysis::{diff, explain, export, findings, log, report, stat};
 use clap::{Parser, Subcommand};
+use recording::{collect, doctor, dropin, run, test};
 use std::io::Write;
 use std::process::ExitCode;
+use storage::{clean, merge, recover, verify};
 
 /// See what an unmodified program copies to and from an Ascend device.
 #[derive(Parser)]

@@ -1,0 +1,251 @@
+//! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
+
+use crate::analysis::sarif::{self, Counts};
+use crate::output::escape;
+use crate::reading::symbols::Symbols;
+use crate::reading::traces::{Nothing, Traces};
+use aclshim_collect::mute;
+use aclshim_collect::seen::Nobody;
+use aclshim_collect::trace_set::{CallOrder, Found, Process};
+use aclshim_facts::rule::Rule;
+use aclshim_facts::rules::RULES;
+use anyhow::Result;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// What `aclshim findings` is told.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  aclshim findings aclshim-out\n  aclshim findings --sarif aclshim-out > findings.sarif\n  aclshim findings --baseline aclshim-out > known.txt\n  ACLSHIM_BASELINE=known.txt ..."
+)]
+pub struct Arguments {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// As a file of known findings for ACLSHIM_BASELINE
+    #[arg(long, conflicts_with = "json")]
+    baseline: bool,
+    /// As SARIF 2.1.0, one result a rule and call site
+    #[arg(long, conflicts_with_all = ["json", "baseline"])]
+    sarif: bool,
+    #[command(flatten)]
+    traces: Traces,
+}
+
+/// What `aclshim rules` is told.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  aclshim rules\n  aclshim rules --json | jq '.[] | select(.severity == \"perf\") | .id'\n  aclshim explain ALIGN-64"
+)]
+pub struct RulesArguments {
+    /// One JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+/// How findings are printed.
+enum Print {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// As a file for `ACLSHIM_BASELINE`.
+    Baseline,
+    /// As SARIF.
+    Sarif,
+}
+
+/// A finding for programs. Its keys are used by others: see "Names that stay" in the project's design.
+#[derive(Serialize)]
+struct Line<'a> {
+    rule: &'a str,
+    severity: &'a str,
+    function: &'a str,
+    argument: Option<&'a str>,
+    index: Option<u64>,
+    message: &'a str,
+    source: String,
+    products: String,
+    versions: String,
+    fix: &'a str,
+    code: Option<i32>,
+    returned: Option<i32>,
+    refused: bool,
+    on: Option<&'a str>,
+    pid: u32,
+    thread: u32,
+    number: u64,
+    time_ns: Option<u64>,
+    site: String,
+    module: Option<&'a str>,
+    offset: Option<u64>,
+    stack: &'a [String],
+    symbol: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> Line<'a> {
+    let told = &found.told;
+    let place = symbols.place(&process.origin, process.modules(), found.site);
+    Line {
+        rule: told.rule.id,
+        severity: told.severity.name(),
+        function: found.function.row().name,
+        argument: told.argument,
+        index: told.index,
+        message: &told.message,
+        source: told.rule.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        products: told.rule.scope.products(),
+        versions: told.rule.scope.versions(),
+        fix: told.rule.fix,
+        code: told.code,
+        returned: found.returned,
+        refused: found.is_refused,
+        on: told.on.as_deref(),
+        pid: process.origin.pid,
+        thread: found.thread,
+        number: found.number,
+        time_ns: found.time_ns,
+        site: format!("{:#x}", found.site),
+        module: told.site.as_ref().map(|site| site.module.as_str()),
+        offset: told.site.as_ref().map(|site| site.offset),
+        stack: &told.stack,
+        line: place.as_ref().and_then(|place| place.line),
+        file: place.as_ref().and_then(|place| place.file.clone()),
+        symbol: place.map(|place| place.symbol),
+    }
+}
+
+/// Prints what was found.
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    let print = match () {
+        () if arguments.json => Print::Json,
+        () if arguments.baseline => Print::Baseline,
+        () if arguments.sarif => Print::Sarif,
+        () => Print::Text,
+    };
+    let nothing = if matches!(print, Print::Text) { Nothing::IsAnError } else { Nothing::IsFine };
+    let mut counts = Counts::default();
+    let set = match print {
+        Print::Sarif => arguments.traces.read(CallOrder::ByThread, nothing, &mut counts)?,
+        _ => arguments.traces.read(CallOrder::ByThread, nothing, &mut Nobody)?,
+    };
+    let all = || set.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
+    let mut symbols = Symbols::default();
+    match print {
+        Print::Json => {
+            for (process, found) in all() {
+                println!("{}", serde_json::to_string(&line(process, found, &mut symbols))?);
+            }
+        }
+        Print::Sarif => {
+            let report = sarif::report(&set, &counts, &BTreeSet::new(), &|_| true);
+            println!("{}", serde_json::to_string_pretty(&report)?);
+        }
+        Print::Baseline => {
+            let lines =
+                all().map(|(_, found)| mute::line(found.told.rule.id, found.function, found.told.site.as_ref()));
+            for line in lines.collect::<BTreeSet<_>>() {
+                // A file for ACLSHIM_BASELINE has names as they are; a terminal is not shown them so.
+                let shown = if std::io::stdout().is_terminal() { escape::line(&line) } else { line.as_str().into() };
+                println!("{shown}");
+            }
+        }
+        Print::Text => {
+            for (process, found) in all() {
+                let site = symbols.site(&process.origin, process.modules(), found.site);
+                let returned = match (found.is_refused, found.returned) {
+                    (true, Some(code)) => format!("refused with {code}"),
+                    (_, Some(code)) => format!("returned {code}"),
+                    (_, None) => "has not returned".into(),
+                };
+                outln!("{}", found.told.message);
+                outln!(
+                    "    call from {}, process {}, thread {}; {returned}",
+                    escape::line(&site),
+                    process.origin.pid,
+                    found.thread
+                );
+                for frame in &found.told.frames {
+                    outln!("    from {}", escape::line(&symbols.site(&process.origin, process.modules(), *frame)));
+                }
+                println!();
+            }
+            summary(&set.processes().collect::<Vec<_>>());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary(processes: &[&Process]) {
+    let names: BTreeSet<&str> =
+        processes.iter().flat_map(|process| process.judge.totals().keys().map(String::as_str)).collect();
+    for name in &names {
+        let totals = || processes.iter().filter_map(|process| process.judge.totals().get(*name));
+        let [found, known] = [totals().map(|total| total.found).sum::<u64>(), totals().map(|total| total.known).sum()];
+        let known = if known > 0 { format!(", {known} of them known and not shown") } else { String::new() };
+        let worst = totals().filter_map(|total| total.worst).max().map_or("", |worst| worst.name());
+        outln!("{found:>8} x {name} ({worst}){known}");
+    }
+    if names.is_empty() {
+        println!("No rule is broken.");
+    }
+}
+
+/// A rule for programs.
+#[derive(Serialize)]
+struct RuleLine<'a> {
+    id: &'a str,
+    severity: &'a str,
+    grades: Vec<GradeLine<'a>>,
+    functions: Vec<&'a str>,
+    products: String,
+    versions: String,
+    codes: Vec<i32>,
+    statement: &'a str,
+    sources: Vec<String>,
+    fix: &'a str,
+}
+
+/// When a rule is how bad.
+#[derive(Serialize)]
+struct GradeLine<'a> {
+    severity: &'a str,
+    when: &'a str,
+}
+
+fn rule_line(rule: &Rule) -> RuleLine<'_> {
+    RuleLine {
+        id: rule.id,
+        severity: rule.severity.name(),
+        grades: rule
+            .grades
+            .iter()
+            .map(|grade| GradeLine { severity: grade.severity.name(), when: grade.when })
+            .collect(),
+        functions: rule.functions.iter().map(|function| function.row().name).collect(),
+        products: rule.scope.products(),
+        versions: rule.scope.versions(),
+        codes: rule.codes.iter().map(|(code, _)| *code).collect(),
+        statement: rule.statement,
+        sources: rule.sources.iter().map(ToString::to_string).collect(),
+        fix: rule.fix,
+    }
+}
+
+/// Prints the rulebook.
+pub fn rules(arguments: RulesArguments) -> Result<ExitCode> {
+    if arguments.json {
+        let all: Vec<_> = RULES.iter().map(|rule| rule_line(rule)).collect();
+        println!("{}", serde_json::to_string_pretty(&all)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for rule in RULES {
+        println!("{:<22} {:<12} {}", rule.id, rule.severity.name(), rule.statement);
+    }
+    println!("\nEach with its sources and examples: aclshim explain RULE");
+    Ok(ExitCode::SUCCESS)
+}

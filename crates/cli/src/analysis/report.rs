@@ -1,0 +1,63 @@
+//! `aclshim report`: one page for the browser.
+//!
+//! Calls are gathered one by one ([`gather`]) into bins over time ([`timeline`]), some are kept as they are ([`kept`]);
+//! [`summing`] and [`findings`] make of it, and of what is known of the processes, what the page shows ([`model`]).
+
+mod findings;
+mod gather;
+mod happening;
+mod kept;
+mod model;
+mod page;
+mod sha256;
+mod summing;
+mod timeline;
+
+use crate::files;
+use crate::output::file::Output;
+use crate::reading::symbols::Symbols;
+use crate::reading::traces::{Nothing, Traces};
+use aclshim_collect::trace_set::CallOrder;
+use anyhow::Result;
+use gather::Gather;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `aclshim report` is told.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  aclshim report aclshim-out\n  aclshim report rank0-out rank1-out -o both.html\n\nThe page needs no network and no other file: open it in a browser, or send it to somebody."
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    traces: Traces,
+    /// The page; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+}
+
+/// Writes the page.
+pub fn main(arguments: Arguments) -> Result<ExitCode> {
+    if arguments.output != Path::new("-") {
+        files::refuse_to_overwrite(&arguments.output)?;
+    }
+    let mut gather = Gather::default();
+    let set = arguments.traces.read(CallOrder::ByThread, Nothing::IsAnError, &mut gather)?;
+    let sources = arguments.traces.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let mut symbols = Symbols::default();
+    let mut name = |process: usize, address: u64| match set.process(process) {
+        Some(process) => symbols.site(&process.origin, process.modules(), address),
+        None => format!("{address:#x}"),
+    };
+    let model = summing::model(gather, &set, sources, &mut name);
+    let page = page::page(&model)?;
+    let output = &arguments.output;
+    let mut file = Output::create(output)?;
+    file.write_all(page.as_bytes())?;
+    file.finish()?;
+    if output != Path::new("-") {
+        errln!("aclshim: {} is written; open it in a browser", output.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,340 @@
+//! A worker: drains the rings of one user, with that user's rights, until it is told to end.
+//!
+//! Ring files are written by the user's programs, and say which files are to be written. So nothing that stands there can
+//! do more than the user himself could; and what can only harm the reader, such as a ring file that is cut short
+//! while it is read, ends this process and no other.
+//!
+//! It ends when its standard input is closed, and on SIGTERM. On standard output it tells what it has counted, a line of
+//! JSON each time.
+
+use super::Arguments;
+use super::metrics::{Process, Report, Totals};
+use super::search::{Round, Search};
+use super::system::{always_wait, can_write, most_descriptors, never_wait, signals, wait};
+use crate::recording::run::say;
+use aclshim_collect::outside::{Considered, Drained, Outside};
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, FromRawFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The shortest and the longest nap between two passes, while there is a process. A ring of the default size holds ten
+/// milliseconds' calls at a hundred thousand a second.
+const NAPS: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(8)];
+/// After a pass that took so many there are more by now: half of a ring of the default size.
+const MANY: u64 = 512;
+/// The nap while there is none: files that come end it.
+const IDLE_NAP: Duration = Duration::from_secs(1);
+/// How often processes that ended are looked for.
+const END: Duration = Duration::from_millis(200);
+/// How long files are looked at between two passes: while there is a process, and else. Others may have put any number
+/// of them there.
+const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
+/// A file that has just come may not be finished yet: so long it is looked at in every pass.
+const FRESH: Duration = Duration::from_millis(50);
+/// Files that are looked at in every pass. More are found by rounds.
+const MOST_FRESH: usize = 256;
+/// How often it tells what it has counted: while records come, and else. What was written and not told is counted by nobody
+/// if the worker dies.
+const TELL: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// For so long a ring is said to be as full as it was, at least.
+const FULL: Duration = Duration::from_secs(60);
+/// It ends when there was no process for so long.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long files are looked at in the end.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+/// Passes at the end: programs that go on calling could otherwise keep it for ever.
+const LAST: usize = 100;
+
+/// Drains until it is told to end.
+pub fn main(arguments: &Arguments) -> Result<ExitCode> {
+    // We have the user's rights, and are still not the user's to look into.
+    // SAFETY: concerns this process only.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+    let signals = signals()?;
+    let mut search = Search::new(&arguments.folder);
+    let mut outside = Outside::new(&arguments.folder);
+    outside.count_kinds();
+    // Each process takes one for its ring file, and two for what is written.
+    outside.hold_at_most((most_descriptors().saturating_sub(32) / 3) as usize);
+    let mut worker = Worker::new(outside);
+    if arguments.once {
+        return worker.once();
+    }
+    let stdin = std::io::stdin();
+    let mut nap = NAPS[0];
+    let (mut ended, mut told) = (None::<Instant>, None::<Instant>);
+    let is_due = |last: Option<Instant>, every: Duration| last.is_none_or(|last| last.elapsed() >= every);
+    let mut busy = Instant::now();
+    // Files that came, and when.
+    let mut fresh: Vec<(PathBuf, Instant)> = Vec::new();
+    let mut is_told = true;
+    loop {
+        let outside = &mut worker.outside;
+        fresh.retain(|(path, came)| outside.consider(path.clone()) == Considered::Unready && came.elapsed() < FRESH);
+        let is_idle = outside.drained().next().is_none();
+        if search.advance(LOOK[usize::from(is_idle)], |path| _ = outside.consider(path)) == Round::Finished {
+            outside.end_round();
+        }
+        if is_due(ended, END) {
+            worker.end();
+            ended = Some(Instant::now());
+        }
+        let passed = worker.outside.pass();
+        is_told &= passed.slots == 0;
+        if is_due(told, TELL[usize::from(is_told)]) {
+            worker.tell()?;
+            told = Some(Instant::now());
+            is_told = true;
+        }
+        nap = match passed.slots {
+            0 => (nap * 5 / 4).min(NAPS[1]),
+            _ => NAPS[0],
+        };
+        let is_idle = worker.outside.drained().next().is_none();
+        if !is_idle {
+            busy = Instant::now();
+        } else if busy.elapsed() > IDLE {
+            break;
+        }
+        let is_waiting = is_idle && fresh.is_empty() && !search.is_in_round();
+        let mut files = vec![signals.as_fd(), stdin.as_fd()];
+        files.extend(search.watch());
+        let ready = wait(
+            &files,
+            match passed.slots {
+                MANY.. => Duration::ZERO,
+                _ if is_waiting => IDLE_NAP,
+                _ if is_idle && search.is_in_round() => Duration::ZERO,
+                _ => nap,
+            },
+        );
+        if ready[0] || ready[1] {
+            break;
+        }
+        if ready.get(2) == Some(&true) {
+            let now = Instant::now();
+            for path in search.arrived() {
+                let is_unready = worker.outside.consider(path.clone()) == Considered::Unready;
+                if is_unready && fresh.len() < MOST_FRESH {
+                    fresh.push((path, now));
+                }
+            }
+            nap = NAPS[0];
+        }
+    }
+    // The supervisor does not wait for ever. What is not found now is for the next collector.
+    let limit = Instant::now() + LAST_LOOK;
+    let mut has_room = true;
+    for _ in 0..LAST {
+        if has_room {
+            let time = limit.saturating_duration_since(Instant::now());
+            Search::new(&arguments.folder).advance(time, |path| _ = worker.outside.consider(path));
+            worker.outside.end_round();
+        }
+        has_room = worker.end() > 0 && worker.outside.waiting() > 0;
+        if worker.outside.flush().slots == 0 {
+            break;
+        }
+    }
+    worker.tell_last()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Worker {
+    outside: Outside,
+    /// Of processes that are gone.
+    past: Totals,
+    /// How full the fullest ring of each process was, in this minute and in the one before.
+    fullest: BTreeMap<PathBuf, [u64; 2]>,
+    minute: Instant,
+    /// What was told last.
+    told: String,
+    /// What of it nobody has taken yet.
+    unsent: Vec<u8>,
+    /// Processes whose records cannot be written, as far as that was said.
+    troubled: BTreeSet<PathBuf>,
+    /// Whether it was said that others wait.
+    is_full: bool,
+}
+
+impl Worker {
+    fn new(outside: Outside) -> Self {
+        // Who does not listen must not stop us.
+        never_wait(libc::STDOUT_FILENO);
+        Self {
+            outside,
+            past: Totals::default(),
+            fullest: BTreeMap::new(),
+            minute: Instant::now(),
+            told: String::new(),
+            unsent: Vec::new(),
+            troubled: BTreeSet::new(),
+            is_full: false,
+        }
+    }
+
+    /// Writes what there is now, and says what could not be written.
+    fn once(&mut self) -> Result<ExitCode> {
+        let mut left = LAST;
+        self.outside.find();
+        while left > 0 {
+            let ended = self.end();
+            if ended > 0 {
+                self.find_waiting();
+            }
+            let slots = self.outside.pass().slots;
+            if ended == 0 && slots == 0 {
+                self.complain();
+                if !self.let_go() {
+                    break;
+                }
+                self.outside.find();
+                left = LAST;
+            } else if ended == 0 {
+                left -= 1;
+            }
+        }
+        self.complain();
+        let is_well = self.troubled.is_empty();
+        self.tell_last()?;
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Looks for files that had to wait, if there were any: others have ended.
+    fn find_waiting(&mut self) {
+        if self.outside.waiting() > 0 {
+            self.outside.find();
+        }
+    }
+
+    /// Makes room for others where as many are held as may be; whether it had to.
+    fn let_go(&mut self) -> bool {
+        let past = &mut self.past;
+        self.outside.let_go(|one| {
+            past.add_process(one);
+            past.add_lost(Process::of(one, 0).lost());
+        })
+    }
+
+    /// Takes leave of processes that ended; how many.
+    fn end(&mut self) -> usize {
+        let Self { outside, past, fullest, .. } = self;
+        let mut ended = 0;
+        outside.end(|one| {
+            ended += 1;
+            past.add_process(one);
+            past.add_lost(Process::of(one, 0).lost());
+            fullest.remove(&one.file.path);
+        });
+        ended
+    }
+
+    /// Says what cannot be written, once.
+    fn complain(&mut self) {
+        for Drained { file, drain, .. } in self.outside.drained() {
+            let Some(trouble) = drain.trouble() else {
+                self.troubled.remove(&file.path);
+                continue;
+            };
+            if self.troubled.insert(file.path.clone()) {
+                let (path, pid) = (file.path.display(), drain.origin().pid);
+                say(format_args!(
+                    "aclshim: {path}: the records of process {pid} cannot be written and stay in the ring: {}",
+                    trouble.first
+                ));
+            }
+        }
+        for (path, why) in self.outside.strange() {
+            if self.troubled.insert(path.clone()) {
+                say(format_args!("aclshim: {}: {why}", path.display()));
+            }
+        }
+    }
+
+    /// The same while it goes on: where nobody listens, later.
+    fn complain_if_heard(&mut self) {
+        if !can_write(io::stderr().as_fd()) {
+            return;
+        }
+        let known: BTreeSet<PathBuf> = self.outside.drained().map(|one| one.file.path.clone()).collect();
+        let strange = self.outside.strange();
+        self.troubled.retain(|path| strange.contains_key(path) || known.contains(path));
+        let waiting = self.outside.waiting();
+        if waiting > 0 && !self.is_full {
+            say(format_args!(
+                "aclshim: as many processes are drained as there are descriptors for; {waiting} wait, and records that their \
+                 rings have no room for are lost: raise the limit (ulimit -n)"
+            ));
+        }
+        self.is_full = waiting > 0;
+        self.complain();
+    }
+
+    /// Tells what it has counted, if that has changed.
+    fn tell(&mut self) -> Result<()> {
+        self.complain_if_heard();
+        let is_over = self.minute.elapsed() >= FULL;
+        if is_over {
+            self.minute = Instant::now();
+        }
+        let mut report = Report { totals: self.past.clone(), processes: Vec::new() };
+        for one in self.outside.drained() {
+            let [now, before] = self.fullest.entry(one.file.path.clone()).or_default();
+            if is_over {
+                (*before, *now) = (*now, 0);
+            }
+            *now = one.drain.take_fullest().max(waiting(one)).max(*now);
+            report.totals.add_process(one);
+            report.processes.push(Process::of(one, *now.max(before)));
+        }
+        let line = serde_json::to_string(&report)? + "\n";
+        if line != self.told && self.unsent.is_empty() {
+            self.unsent.extend(line.as_bytes());
+            self.told = line;
+        }
+        self.send()?;
+        Ok(())
+    }
+
+    /// The same at the end, when there is time.
+    fn tell_last(&mut self) -> Result<()> {
+        always_wait(libc::STDOUT_FILENO);
+        self.send()?;
+        self.tell()
+    }
+
+    /// Sends what is to be told, as far as it is taken.
+    fn send(&mut self) -> io::Result<()> {
+        // SAFETY: standard output, which is not closed here. (What goes through its buffer cannot be taken back.)
+        let mut listener = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDOUT_FILENO) });
+        while !self.unsent.is_empty() {
+            match listener.write(&self.unsent) {
+                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many slots of the fullest ring wait because they cannot be written. (Where they can, a pass has just counted
+/// them; to look for them is to look at all slots.)
+fn waiting(one: &mut Drained) -> u64 {
+    if one.drain.is_well() {
+        return 0;
+    }
+    let rings = (0..one.file.look_for_rings()).filter_map(|number| one.file.ring(number));
+    let waiting = |ring: aclshim_trace::reader::Ring<'_>| {
+        let drained = ring.control.drained.load(std::sync::atomic::Ordering::Relaxed);
+        ring.end(drained) - drained
+    };
+    rings.map(waiting).max().unwrap_or(0)
+}

@@ -1,0 +1,166 @@
+//! What a run needs before its program is started: the place of its records, and its environment.
+
+use super::environment;
+use super::rings::Place;
+use super::summary::Told;
+use super::watched::Order;
+use crate::config::InForce;
+use crate::recording::dropin::find_shim;
+use aclshim_facts::product::Product;
+use aclshim_facts::settings::{AS, CALLS, CONFIG, DIR, DRAIN, MODE, RECORD, RING_DIR, RING_SIZE, Setting};
+use anyhow::{Context, Result, bail};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf, absolute};
+
+/// A thread's ring, unless it was chosen: a program that calls in a tight loop from its first moment has filled one of
+/// the default size before we have found it.
+const RING: (&str, u64) = ("2M", 2 << 20);
+/// For so many threads there must be room, or the default holds.
+const THREADS: u64 = 16;
+
+/// What a run needs.
+pub struct Plan {
+    /// Where its rings and files are.
+    pub place: Place,
+    /// The program's.
+    pub environment: Vec<CString>,
+    /// The entries of the environment that tell processes of the run from others.
+    pub marks: Vec<Vec<u8>>,
+    /// What makes no sense in the settings.
+    pub complaints: Vec<String>,
+    /// Where the run can be read.
+    pub told: Told,
+    /// Why no call can be seen.
+    pub silent: Option<&'static str>,
+}
+
+impl Plan {
+    /// For a program that brings this sanitizer along, if any.
+    pub fn new(order: &Order, sanitizer: Option<&str>) -> Result<Self> {
+        let config = order.config.map(full).transpose()?;
+        if let Some(path) = &config {
+            std::fs::metadata(path).with_context(|| format!("--config {}", path.display()))?;
+        }
+        let mut in_force = InForce::read(config.as_deref());
+        for name in order.as_products.iter().flat_map(|names| names.split(',')).map(str::trim) {
+            if !name.is_empty() && Product::of(name).is_none() {
+                in_force.complaints.push(format!("--as {name}: {name:?} is no product that is known here"));
+            }
+        }
+        let asked = order.out.or_else(|| in_force.value(&DIR).map(Path::new));
+        let dir = full(asked.unwrap_or(Path::new("aclshim-out")))?;
+        let rings = full(in_force.value(&RING_DIR).map_or(Path::new("/dev/shm"), Path::new))?;
+        if std::fs::metadata(&dir).is_ok_and(|about| !about.is_dir()) {
+            bail!("{} is not a directory", dir.display());
+        }
+        // The last part is made by whoever has something to write there.
+        if let Some(parent) = dir.parent() {
+            std::fs::create_dir_all(parent).with_context(|| format!("the folder of {}", dir.display()))?;
+        }
+        let shim = find_shim()?;
+        let preload = environment::preload(&shim, std::env::var_os("LD_PRELOAD").as_deref(), sanitizer)?;
+        let mut variables: Vec<(&str, OsString)> =
+            vec![("LD_PRELOAD", preload), (DIR.variable, dir.clone().into()), (DRAIN.variable, "outside".into())];
+        let marks = variables.iter().map(|(name, value)| entry(name, value)).collect();
+        // It is to be the same one wherever the program, or a child of it, goes.
+        if in_force.value(&RING_DIR).is_some_and(|given| !Path::new(given).is_absolute()) {
+            variables.push((RING_DIR.variable, rings.clone().into()));
+        }
+        let has_size = std::env::var_os(RING_SIZE.variable).is_some_and(|size| !size.is_empty());
+        if !has_size && in_force.value(&RING_SIZE).is_none() && has_room(&rings) {
+            variables.push((RING_SIZE.variable, RING.0.into()));
+        }
+        if order.enforce {
+            variables.push((MODE.variable, "enforce".into()));
+        }
+        if !order.as_products.is_empty() {
+            variables.push((AS.variable, order.as_products.join(",").into()));
+        }
+        // One that the environment names is to be the same one in other folders.
+        if let Some(path) = &in_force.file {
+            variables.push((CONFIG.variable, full(path)?.into()));
+        }
+        if order.sim {
+            let before = std::env::var_os("LD_LIBRARY_PATH");
+            variables.push(("LD_LIBRARY_PATH", environment::in_front(&find_sim()?, before.as_deref())));
+        }
+        variables.extend(order.variables.iter().cloned());
+        let is_unset = |(setting, _): &&(&'static Setting, &str)| in_force.value(setting).is_none();
+        variables.extend(
+            order.unless_set.iter().filter(is_unset).map(|(setting, value)| (setting.variable, (*value).into())),
+        );
+        let environment = own_environment().into_iter();
+        let is_kept = |entry: &CString| !variables.iter().any(|(name, _)| is_of(entry.as_bytes(), name));
+        let mut environment: Vec<CString> = environment.filter(is_kept).collect();
+        for (name, value) in &variables {
+            environment.push(CString::new(entry(name, value)).with_context(|| format!("{name}: a NUL byte"))?);
+        }
+        let is_ours = |setting: &Setting| order.variables.iter().any(|(name, _)| *name == setting.variable);
+        let is_off = |setting: &Setting| !is_ours(setting) && in_force.value(setting) == Some("off".as_ref());
+        let told = if is_off(&CALLS) { Told::Log } else { Told::Trace };
+        let silent = match () {
+            () if is_off(&MODE) && !order.enforce => Some("ACLSHIM_MODE is off"),
+            () if is_off(&RECORD) => Some("ACLSHIM_RECORD is off"),
+            () => None,
+        };
+        Ok(Self { place: Place { rings, dir }, environment, marks, complaints: in_force.complaints, told, silent })
+    }
+}
+
+/// Whether half of what is free in the folder of the rings holds our larger ones.
+fn has_room(folder: &Path) -> bool {
+    let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a C string and a value of ours; all zero is a valid one.
+    let free = unsafe {
+        let mut about = std::mem::zeroed::<libc::statvfs>();
+        if libc::statvfs(path.as_ptr(), &mut about) == 0 { about.f_bavail * about.f_frsize } else { 0 }
+    };
+    free / 2 >= THREADS * RING.1
+}
+
+/// A path from the root on.
+pub fn full(path: &Path) -> Result<PathBuf> {
+    absolute(path).with_context(|| path.display().to_string())
+}
+
+fn entry(name: &str, value: &OsStr) -> Vec<u8> {
+    [name.as_bytes(), b"=", value.as_bytes()].concat()
+}
+
+fn is_of(entry: &[u8], name: &str) -> bool {
+    entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+}
+
+/// The environment as it came, also what Rust would not show.
+fn own_environment() -> Vec<CString> {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    let mut all = Vec::new();
+    // SAFETY: C strings behind each other with a NULL at the end; nobody changes them.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            all.push(CStr::from_ptr(*at).to_owned());
+            at = at.add(1);
+        }
+    }
+    all
+}
+
+/// The folder of the simulated device: beside what was built, or installed.
+fn find_sim() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("where this command is")?;
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let candidates = ["../sim", "../lib/aclshim/sim", "../lib64/aclshim/sim"].map(|path| folder.join(path));
+    let is_there = |path: &PathBuf| path.join("libascendcl.so").exists();
+    match candidates.iter().find(|path| is_there(path)).and_then(|path| path.canonicalize().ok()) {
+        Some(sim) => Ok(sim),
+        None => bail!(
+            "--sim: no simulated libascendcl.so in {} or {}; `make build` makes it",
+            candidates[0].display(),
+            candidates[1].display()
+        ),
+    }
+}

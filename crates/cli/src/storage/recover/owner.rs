@@ -1,0 +1,102 @@
+//! Whose a ring is, and recovering it with the rights of its owner.
+
+use crate::recording::collect::supervisor::{MOST_MEMORY, become_user, close_at_exec, done, groups};
+use anyhow::{Context, Result, bail};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Whose a file is.
+pub enum Owner {
+    /// It is our own.
+    Us,
+    /// It is another user's.
+    Another(User),
+}
+
+/// A user, and the group of a file of that user.
+#[derive(Clone, Copy)]
+pub struct User {
+    /// The user.
+    pub id: u32,
+    group: u32,
+}
+
+/// What became of a ring.
+pub struct Recovered {
+    /// What was said of it.
+    pub said: String,
+    /// What went wrong.
+    pub errors: String,
+    /// Whether all of it is written.
+    pub is_done: bool,
+}
+
+/// The user that we are.
+pub fn me() -> u32 {
+    // SAFETY: asks for our own number.
+    unsafe { libc::geteuid() }
+}
+
+/// The owner of a file; of a link, not of what it leads to.
+pub fn of(path: &Path) -> io::Result<Owner> {
+    let about = std::fs::symlink_metadata(path)?;
+    Ok(if about.uid() == me() { Owner::Us } else { Owner::Another(User { id: about.uid(), group: about.gid() }) })
+}
+
+/// Recovers a ring of another user in a process that has the rights of that user and no others. Only root can.
+pub fn recover_as(path: &Path, user: User, out: Option<&Path>) -> Result<Recovered> {
+    if me() != 0 {
+        bail!(
+            "it belongs to user {}: only that user and root can recover it; `aclshim merge -o DIR {}` copies what it holds",
+            user.id,
+            path.display()
+        );
+    }
+    let path = std::path::absolute(path)?;
+    // Not by its path: that may be out of the user's reach.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("aclshim").args(["recover", "--as-owner"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(out) = out {
+        command.arg("--out").arg(out);
+    }
+    command.arg("--").arg(&path).env_clear().current_dir("/").stdin(Stdio::null());
+    let groups = groups(path.parent().unwrap_or(Path::new("/")), user.id, user.group);
+    // SAFETY: system calls only.
+    unsafe {
+        command.pre_exec(move || {
+            // Nothing of root's is to be within the user's reach: no terminal, no descriptor.
+            done(libc::setsid().min(0))?;
+            close_at_exec();
+            become_user(user.id, &groups)?;
+            let most = libc::rlimit { rlim_cur: MOST_MEMORY, rlim_max: MOST_MEMORY };
+            done(libc::setrlimit(libc::RLIMIT_DATA, &most))
+        });
+    }
+    let mut child = command.spawn().with_context(|| format!("cannot become user {}", user.id))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (said, errors) = std::thread::scope(|scope| {
+        let said = scope.spawn(|| beginning(stdout));
+        let errors = beginning(stderr);
+        (said.join().unwrap_or_default(), errors)
+    });
+    Ok(Recovered { said, errors, is_done: child.wait()?.success() })
+}
+
+/// The first part of what a process says that its user may steer: it must not fill root's memory.
+fn beginning(pipe: Option<impl Read>) -> String {
+    const MOST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        let _ = pipe.take(MOST).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Keeps the user from steering this process, which has begun with root's rights.
+pub fn close_to_the_user() {
+    // SAFETY: concerns this process alone.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+}

@@ -1,0 +1,114 @@
+//! What is said of files, to people and to programs.
+
+use crate::files::FileKind;
+use crate::output::escape;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// How a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Nothing is wrong.
+    Whole,
+    /// Something is missing, or is not as it was written.
+    Damaged,
+    /// Nothing of it can be read.
+    Unreadable,
+}
+
+/// Something that is to be said of a file.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Note {
+    /// What it is.
+    pub what: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+    /// Where in the file.
+    pub offset: Option<u64>,
+    /// The ring that it is about.
+    pub ring: Option<u32>,
+    /// The number of the first slot.
+    pub number: Option<u64>,
+}
+
+impl Note {
+    /// What, and what to do.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into(), ..Self::default() }
+    }
+
+    /// Where in the file.
+    pub fn at(self, offset: u64) -> Self {
+        Self { offset: Some(offset), ..self }
+    }
+
+    /// Which slots.
+    pub fn of(self, ring: u32, number: u64) -> Self {
+        Self { ring: Some(ring), number: Some(number), ..self }
+    }
+}
+
+/// What is said of one file.
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    /// The file.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: &'static str,
+    /// How it is.
+    pub state: State,
+    /// What is wrong with it.
+    pub problems: Vec<Note>,
+    /// What is worth knowing, and no damage.
+    pub remarks: Vec<Note>,
+}
+
+impl Verdict {
+    /// Of a file that nothing is known against.
+    pub fn new(path: PathBuf, kind: Option<FileKind>) -> Self {
+        let kind = kind.map_or("unknown", FileKind::name);
+        Self { path, kind, state: State::Whole, problems: Vec::new(), remarks: Vec::new() }
+    }
+
+    /// Something is wrong.
+    pub fn problem(&mut self, note: Note) {
+        self.state = self.state.max(State::Damaged);
+        self.problems.push(note);
+    }
+
+    /// Nothing of it can be read.
+    pub fn unreadable(&mut self, note: Note) {
+        self.state = State::Unreadable;
+        self.problems.push(note);
+    }
+
+    /// Something is worth knowing.
+    pub fn remark(&mut self, note: Note) {
+        self.remarks.push(note);
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let state = match self.state {
+            State::Whole => "ok",
+            State::Damaged => "damaged",
+            State::Unreadable => "cannot be read",
+        };
+        let mut text = format!("{}: {state}\n", escape::path(&self.path));
+        for note in self.problems.iter().chain(&self.remarks) {
+            let place = match (note.offset, note.ring, note.number) {
+                (Some(offset), ..) => format!("byte {offset}: "),
+                (_, Some(ring), Some(number)) => format!("ring {ring}, number {number}: "),
+                _ => String::new(),
+            };
+            let _ = writeln!(text, "    {place}{}", escape::line(&note.what));
+            if !note.remedy.is_empty() {
+                let _ = writeln!(text, "      -> {}", escape::line(&note.remedy));
+            }
+        }
+        text
+    }
+}
