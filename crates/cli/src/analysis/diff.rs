@@ -61,19 +61,19 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 /// Where a call is: the process's number and the address, until its module is known.
-type Address = (usize, u64);
+type SiteAddress = (usize, u64);
 
 /// What one run has done.
 #[derive(Default)]
-struct Calls {
-    groups: BTreeMap<(Function, Address, Option<u32>, &'static str), Sum>,
-    findings: BTreeMap<(u8, Function, Address), u64>,
+struct GroupedCalls {
+    groups: BTreeMap<(Function, SiteAddress, Option<u32>, &'static str), GroupSum>,
+    findings: BTreeMap<(u8, Function, SiteAddress), u64>,
     durations: BTreeMap<Function, Histogram>,
     counts: BTreeMap<Function, u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-struct Sum {
+struct GroupSum {
     calls: u64,
     bytes: u64,
     errors: u64,
@@ -84,7 +84,7 @@ fn class(bytes: u64) -> Option<u32> {
     bytes.checked_sub(1).map(|less| less.checked_ilog2().map_or(0, |log| log + 1))
 }
 
-impl Watch for Calls {
+impl Watch for GroupedCalls {
     fn call(&mut self, seen: &Seen<'_>) {
         if seen.call.is_nested {
             return;
@@ -102,8 +102,8 @@ impl Watch for Calls {
     }
 }
 
-impl Calls {
-    fn count(&mut self, function: Function, address: Address, rules: u128, duration: Option<u64>) {
+impl GroupedCalls {
+    fn count(&mut self, function: Function, address: SiteAddress, rules: u128, duration: Option<u64>) {
         *self.counts.entry(function).or_default() += 1;
         if let Some(duration) = duration {
             self.durations.entry(function).or_default().add(duration);
@@ -119,16 +119,16 @@ impl Calls {
 
 /// One run, with names instead of addresses.
 #[derive(Default)]
-struct Run {
-    groups: BTreeMap<Group, Sum>,
-    findings: BTreeMap<Finding, u64>,
+struct RunTotals {
+    groups: BTreeMap<CallGroup, GroupSum>,
+    findings: BTreeMap<FindingGroup, u64>,
     durations: BTreeMap<String, Histogram>,
     counts: BTreeMap<String, u64>,
     losses: [u64; 2],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Group {
+struct CallGroup {
     function: &'static str,
     site: String,
     /// The power of two, in bytes, that the size is at most.
@@ -137,26 +137,26 @@ struct Group {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Finding {
+struct FindingGroup {
     rule: &'static str,
     severity: &'static str,
     function: &'static str,
     site: String,
 }
 
-fn run(path: &Path) -> Result<Run> {
+fn run(path: &Path) -> Result<RunTotals> {
     let progress = crate::output::progress::of_traces(&[path.to_owned()]);
     let options = ReadOptions { ring_folders: ring_folders(), progress, ..ReadOptions::default() };
-    let (mut set, mut calls) = (TraceSet::new(options), Calls::default());
+    let (mut set, mut calls) = (TraceSet::new(options), GroupedCalls::default());
     set.read(&[path], &mut calls)?;
     set.finish(&mut calls);
     say_troubles(&set);
     if set.processes().count() == 0 {
         return Err(anyhow!("{}: no process has recorded a call here", path.display()));
     }
-    let mut run = Run::default();
-    let mut sites: BTreeMap<Address, String> = BTreeMap::new();
-    let mut site = |set: &mut TraceSet, (process, address): Address| {
+    let mut run = RunTotals::default();
+    let mut sites: BTreeMap<SiteAddress, String> = BTreeMap::new();
+    let mut site = |set: &mut TraceSet, (process, address): SiteAddress| {
         let named =
             || set.process(process).and_then(|process| process.modules().site(address)).map(|site| site.to_string());
         // Without its module an address means nothing in another run.
@@ -164,7 +164,7 @@ fn run(path: &Path) -> Result<Run> {
     };
     for ((function, address, class, direction), sum) in calls.groups {
         let up_to = class.map(|class| 1u128 << class);
-        let group = Group { function: function.row().name, site: site(&mut set, address), up_to, direction };
+        let group = CallGroup { function: function.row().name, site: site(&mut set, address), up_to, direction };
         let all = run.groups.entry(group).or_default();
         all.calls += sum.calls;
         all.bytes = all.bytes.saturating_add(sum.bytes);
@@ -174,7 +174,7 @@ fn run(path: &Path) -> Result<Run> {
         let Some(rule) = RULES.get(usize::from(rule)) else { continue };
         let totals = set.process(address.0).and_then(|process| process.judge.totals().get(rule.id));
         let severity = totals.and_then(|total| total.worst).unwrap_or(rule.severity);
-        let finding = Finding {
+        let finding = FindingGroup {
             rule: rule.id,
             severity: severity.name(),
             function: function.row().name,
@@ -195,8 +195,8 @@ fn run(path: &Path) -> Result<Run> {
 #[derive(Debug, Serialize)]
 struct Difference {
     functions: BTreeMap<String, Two<u64>>,
-    calls: Changes<Changed<Group, Sum>>,
-    findings: Changes<Changed<Finding, u64>>,
+    calls: ChangeList<Changed<CallGroup, GroupSum>>,
+    findings: ChangeList<Changed<FindingGroup, u64>>,
     /// Not recorded in A or B: then some of the rest may be missing only in the record.
     not_recorded: Two<u64>,
     durations: BTreeMap<String, Durations>,
@@ -209,7 +209,7 @@ struct Two<T> {
 }
 
 #[derive(Debug, Serialize)]
-struct Changes<T> {
+struct ChangeList<T> {
     new: Vec<T>,
     gone: Vec<T>,
     changed: Vec<T>,
@@ -232,8 +232,8 @@ struct Durations {
 fn changes<K: Ord + Clone, V: Copy + Default + PartialEq>(
     a: &BTreeMap<K, V>,
     b: &BTreeMap<K, V>,
-) -> Changes<Changed<K, V>> {
-    let mut changes = Changes { new: Vec::new(), gone: Vec::new(), changed: Vec::new() };
+) -> ChangeList<Changed<K, V>> {
+    let mut changes = ChangeList { new: Vec::new(), gone: Vec::new(), changed: Vec::new() };
     for key in a.keys().chain(b.keys()).collect::<BTreeSet<_>>() {
         let of = |run: &BTreeMap<K, V>| run.get(key).copied().unwrap_or_default();
         let change = Changed { what: key.clone(), a: of(a), b: of(b) };
@@ -250,16 +250,16 @@ fn changes<K: Ord + Clone, V: Copy + Default + PartialEq>(
 /// Fewer calls tell nothing about how long they take.
 const MANY: u64 = 50;
 
-fn compare(a: &Run, b: &Run) -> Difference {
+fn compare(a: &RunTotals, b: &RunTotals) -> Difference {
     let names = a.counts.keys().chain(b.counts.keys()).collect::<BTreeSet<_>>();
     let functions = names.into_iter().map(|name| {
-        let of = |run: &Run| run.counts.get(name).copied().unwrap_or(0);
+        let of = |run: &RunTotals| run.counts.get(name).copied().unwrap_or(0);
         (name.clone(), Two { a: of(a), b: of(b) })
     });
     let mut durations = BTreeMap::new();
     for (name, of_a) in &a.durations {
         let Some(of_b) = b.durations.get(name) else { continue };
-        let many = |run: &Run| run.counts.get(name).is_some_and(|count| *count >= MANY);
+        let many = |run: &RunTotals| run.counts.get(name).is_some_and(|count| *count >= MANY);
         let at = |percent| Some(Two { a: of_a.percentile(percent)?, b: of_b.percentile(percent)? });
         let (Some(p50_ns), Some(p99_ns)) = (at(50), at(99)) else { continue };
         // Twice as long is more than a busy machine does to the middle of so many.
@@ -280,9 +280,9 @@ fn compare(a: &Run, b: &Run) -> Difference {
 impl Difference {
     /// Whether there is any, but for durations.
     fn is_any(&self) -> bool {
-        let Changes { new, gone, changed } = &self.calls;
+        let ChangeList { new, gone, changed } = &self.calls;
         let calls = new.len() + gone.len() + changed.len();
-        let Changes { new, gone, changed } = &self.findings;
+        let ChangeList { new, gone, changed } = &self.findings;
         calls + new.len() + gone.len() + changed.len() > 0
     }
 
@@ -293,8 +293,9 @@ impl Difference {
         // First what a person wants to know: what got worse, rule by rule.
         let rules: BTreeSet<(&str, &str)> = all().map(|one| (one.what.rule, one.what.severity)).collect();
         for (rule, severity) in rules {
-            let sum =
-                |of: fn(&Changed<Finding, u64>) -> u64| all().filter(|one| one.what.rule == rule).map(of).sum::<u64>();
+            let sum = |of: fn(&Changed<FindingGroup, u64>) -> u64| {
+                all().filter(|one| one.what.rule == rule).map(of).sum::<u64>()
+            };
             let (a, b) = (sum(|one| one.a), sum(|one| one.b));
             let what = if severity == Severity::Perf.name() { "slow copies" } else { "calls" };
             lines.push(match b.checked_sub(a) {
@@ -305,7 +306,7 @@ impl Difference {
         }
         for (head, list) in [("new", &findings.new), ("gone", &findings.gone), ("changed", &findings.changed)] {
             for one in list {
-                let Finding { rule, severity, function, site } = &one.what;
+                let FindingGroup { rule, severity, function, site } = &one.what;
                 lines.push(format!("  {head}: {rule} ({severity}), {function} at {site}: {} -> {}", one.a, one.b));
             }
         }
@@ -314,7 +315,7 @@ impl Difference {
         }
         for (head, list) in [("new", &self.calls.new), ("gone", &self.calls.gone), ("changed", &self.calls.changed)] {
             for one in list {
-                let Group { function, site, up_to, direction } = &one.what;
+                let CallGroup { function, site, up_to, direction } = &one.what;
                 let size = up_to.map_or_else(|| "no bytes".into(), |size| format!("up to {size} bytes"));
                 let [a, b] = [one.a, one.b].map(|sum| {
                     let errors = if sum.errors > 0 { format!(", {} errors", sum.errors) } else { String::new() };

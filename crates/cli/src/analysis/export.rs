@@ -12,7 +12,7 @@ mod text;
 mod texts;
 mod timeline;
 
-use crate::output::file::Output;
+use crate::output::file::OutputFile;
 use crate::reading::traces::{Nothing, Traces};
 use aclshim_collect::trace_set::{CallOrder, Process};
 use aclshim_trace::record::annotation::Annotation;
@@ -82,7 +82,7 @@ trait Sink {
 
 impl Format {
     fn sink(self, out: &Path, existing: Existing) -> Result<Box<dyn Sink>> {
-        let file = || Output::create(out);
+        let file = || OutputFile::create(out);
         Ok(match self {
             Format::Perfetto => Box::new(Perfetto::new(file()?)),
             Format::Chrome => Box::new(Chrome::new(file()?)),

@@ -1,6 +1,6 @@
 //! `aclshim findings`: what breaks a rule, in what was recorded; `aclshim rules`: the rulebook.
 
-use crate::analysis::sarif::{self, Counts};
+use crate::analysis::sarif::{self, SiteCounts};
 use crate::output::escape;
 use crate::reading::symbols::Symbols;
 use crate::reading::traces::{Nothing, Traces};
@@ -59,7 +59,7 @@ enum Print {
 
 /// A finding for programs. Its keys are used by others: see "Names that stay" in the project's design.
 #[derive(Serialize)]
-struct Line<'a> {
+struct FindingLine<'a> {
     rule: &'a str,
     severity: &'a str,
     function: &'a str,
@@ -87,10 +87,10 @@ struct Line<'a> {
     line: Option<u32>,
 }
 
-fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> Line<'a> {
+fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> FindingLine<'a> {
     let told = &found.told;
     let place = symbols.place(&process.origin, process.modules(), found.site);
-    Line {
+    FindingLine {
         rule: told.rule.id,
         severity: told.severity.name(),
         function: found.function.row().name,
@@ -128,7 +128,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         () => Print::Text,
     };
     let nothing = if matches!(print, Print::Text) { Nothing::IsAnError } else { Nothing::IsFine };
-    let mut counts = Counts::default();
+    let mut counts = SiteCounts::default();
     let set = match print {
         Print::Sarif => arguments.traces.read(CallOrder::ByThread, nothing, &mut counts)?,
         _ => arguments.traces.read(CallOrder::ByThread, nothing, &mut Nobody)?,

@@ -1,13 +1,13 @@
 //! `aclshim log`: the calls, one a line, in the order in which they began.
 
+mod annotation;
 mod filter;
-mod remark;
 
 use crate::files::ring_folders;
 use crate::output::escape;
 use crate::output::quantity::{duration, human};
 use crate::output::time::moment;
-use crate::reading::symbols::{Place, Symbols};
+use crate::reading::symbols::{SourceLocation, Symbols};
 use crate::reading::traces::{Nothing, Traces, say_ignored};
 use aclshim_collect::judge::rule_ids;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
@@ -48,7 +48,7 @@ pub struct Arguments {
 
 /// A call for programs.
 #[derive(Serialize)]
-struct Line<'a> {
+struct CallLine<'a> {
     time_ns: Option<u64>,
     pid: u32,
     thread: u32,
@@ -111,19 +111,19 @@ fn named_arguments(seen: &Seen<'_>) -> Vec<String> {
 }
 
 /// Hands on the lines of what is asked for.
-struct Lines<'a, F> {
+struct LineVisitor<'a, F> {
     filter: &'a Filter,
     is_json: bool,
-    sites: Sites,
+    sites: SiteNames,
     /// Marks, names and scopes that are missing.
     lost: u64,
     /// Takes a line, and when that was.
     take: F,
 }
 
-impl<F: FnMut(Option<u64>, String)> Watch for Lines<'_, F> {
+impl<F: FnMut(Option<u64>, String)> Watch for LineVisitor<'_, F> {
     fn call(&mut self, seen: &Seen<'_>) {
-        if self.filter.takes(seen) {
+        if self.filter.accepts(seen) {
             let line = if self.is_json { as_json(seen, &mut self.sites) } else { as_text(seen, &mut self.sites) };
             (self.take)(seen.time_ns(), line);
         }
@@ -134,8 +134,8 @@ impl<F: FnMut(Option<u64>, String)> Watch for Lines<'_, F> {
     }
 
     fn remark(&mut self, remark: &Remark<'_>) {
-        if self.filter.takes_remark(remark) {
-            let line = if self.is_json { remark::as_json(remark) } else { remark::as_text(remark) };
+        if self.filter.accepts_annotation(remark) {
+            let line = if self.is_json { annotation::as_json(remark) } else { annotation::as_text(remark) };
             (self.take)(remark.time_ns(), line);
         }
     }
@@ -154,7 +154,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
             failure = writeln!(out, "{line}").err();
         }
     };
-    let mut lines = Lines { filter: &filter, is_json: json, sites: Sites::default(), lost: 0, take };
+    let mut lines = LineVisitor { filter: &filter, is_json: json, sites: SiteNames::default(), lost: 0, take };
     let nothing = if json { Nothing::IsFine } else { Nothing::IsAnError };
     let set = traces.read(CallOrder::ByTime, nothing, &mut lines)?;
     let said = lines.lost;
@@ -181,12 +181,12 @@ fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Wri
         follow: true,
         progress: None,
     });
-    let mut sites = Sites::default();
+    let mut sites = SiteNames::default();
     let mut ignored = BTreeSet::new();
     loop {
         let mut lines = Vec::new();
         let take = |time: Option<u64>, line| lines.push((time.unwrap_or(0), line));
-        let mut keep = Lines { filter, is_json, sites, lost: 0, take };
+        let mut keep = LineVisitor { filter, is_json, sites, lost: 0, take };
         for path in &traces.paths {
             // A folder or a file that is not there yet may still come.
             let _ = set.read(&[path], &mut keep);
@@ -206,13 +206,13 @@ fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Wri
 
 /// Where calls come from, each looked up once.
 #[derive(Default)]
-struct Sites {
+struct SiteNames {
     symbols: Symbols,
-    known: BTreeMap<(usize, u64), (String, Option<Place>)>,
+    known: BTreeMap<(usize, u64), (String, Option<SourceLocation>)>,
 }
 
-impl Sites {
-    fn of(&mut self, seen: &Seen<'_>) -> &(String, Option<Place>) {
+impl SiteNames {
+    fn of(&mut self, seen: &Seen<'_>) -> &(String, Option<SourceLocation>) {
         let (whose, address) = (&seen.whose, seen.call.site);
         self.known.entry((whose.process, address)).or_insert_with(|| {
             let text = self.symbols.site(whose.origin, whose.modules, address);
@@ -221,7 +221,7 @@ impl Sites {
     }
 }
 
-fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
+fn as_text(seen: &Seen<'_>, sites: &mut SiteNames) -> String {
     let time = seen.time_ns().map_or_else(|| "-".into(), moment);
     let (pid, thread) = (seen.whose.origin.pid, seen.whose.thread);
     let arguments = named_arguments(seen);
@@ -263,11 +263,11 @@ fn as_text(seen: &Seen<'_>, sites: &mut Sites) -> String {
     escape::line(&line).into_owned()
 }
 
-fn as_json(seen: &Seen<'_>, sites: &mut Sites) -> String {
+fn as_json(seen: &Seen<'_>, sites: &mut SiteNames) -> String {
     let (_, place) = sites.of(seen);
     let site = seen.site();
     let words = seen.function.row().arguments.iter().zip(seen.call.arguments);
-    let line = Line {
+    let line = CallLine {
         time_ns: seen.time_ns(),
         pid: seen.whose.origin.pid,
         thread: seen.whose.thread,

@@ -2,7 +2,7 @@
 //!
 //! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
-use crate::reading::symbols::{Place, Symbols};
+use crate::reading::symbols::{SourceLocation, Symbols};
 use aclshim_collect::seen::{Plain, Seen, Watch};
 use aclshim_collect::trace_set::{Found, Process, TraceSet};
 use aclshim_facts::rule::{Rule, Severity};
@@ -14,9 +14,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// How often each rule was broken at each call site: findings are told one by one only some times.
 #[derive(Default)]
-pub struct Counts(BTreeMap<(usize, u8, u64), u64>);
+pub struct SiteCounts(BTreeMap<(usize, u8, u64), u64>);
 
-impl Counts {
+impl SiteCounts {
     /// Takes a call into account.
     pub fn add(&mut self, process: usize, rules: u128, site: u64) {
         let mut rest = rules;
@@ -28,7 +28,7 @@ impl Counts {
     }
 }
 
-impl Watch for Counts {
+impl Watch for SiteCounts {
     fn call(&mut self, seen: &Seen<'_>) {
         self.add(seen.whose.process, seen.rules, seen.call.site);
     }
@@ -47,33 +47,41 @@ fn name(found: &Found) -> String {
 }
 
 /// Results that are the same to the reader: the rule, and where the call stands.
-struct Row<'a> {
+struct ResultKey<'a> {
     process: &'a Process,
     found: &'a Found,
-    place: Option<Place>,
+    place: Option<SourceLocation>,
     count: u64,
     severity: Severity,
 }
 
 /// The report. Of processes that `takes` takes; findings of rules in `expected` are marked as suppressed.
-pub fn report(set: &TraceSet, counts: &Counts, expected: &BTreeSet<&str>, takes: &dyn Fn(&Process) -> bool) -> Value {
+pub fn report(
+    set: &TraceSet,
+    counts: &SiteCounts,
+    expected: &BTreeSet<&str>,
+    takes: &dyn Fn(&Process) -> bool,
+) -> Value {
     let folder = std::env::current_dir().unwrap_or_default();
     let mut symbols = Symbols::default();
     // By rule, file or module, and line or offset.
-    let mut rows: BTreeMap<(String, String, u64), Row> = BTreeMap::new();
+    let mut rows: BTreeMap<(String, String, u64), ResultKey> = BTreeMap::new();
     let mut counted = BTreeSet::new();
     for (number, process) in set.processes().enumerate().filter(|(_, process)| takes(process)) {
         for found in &process.findings {
             let place = symbols.place(&process.origin, process.modules(), found.site);
             let key = match &place {
-                Some(Place { file: Some(file), line: Some(line), .. }) => (name(found), file.clone(), u64::from(*line)),
+                Some(SourceLocation { file: Some(file), line: Some(line), .. }) => {
+                    (name(found), file.clone(), u64::from(*line))
+                }
                 _ => {
                     let site = process.modules().site(found.site);
                     let (module, offset) = site.map_or((String::new(), found.site), |site| (site.module, site.offset));
                     (name(found), module, offset)
                 }
             };
-            let row = rows.entry(key).or_insert(Row { process, found, place, count: 0, severity: found.told.severity });
+            let row =
+                rows.entry(key).or_insert(ResultKey { process, found, place, count: 0, severity: found.told.severity });
             row.severity = row.severity.max(found.told.severity);
             let is_first = counted.insert((number, name(found), found.site));
             row.count += match counts.0.get(&(number, found.told.rule.number, found.site)) {
@@ -127,7 +135,7 @@ fn rule(rule: &'static Rule) -> Value {
     })
 }
 
-fn result(row: &Row, ids: &[&str], expected: &BTreeSet<&str>, folder: &Path) -> Value {
+fn result(row: &ResultKey, ids: &[&str], expected: &BTreeSet<&str>, folder: &Path) -> Value {
     let told = &row.found.told;
     let site = row.process.modules().site(row.found.site);
     let function = row.found.function.row().name;
@@ -232,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_bit_of_a_call_counts_once() {
-        let mut counts = Counts::default();
+        let mut counts = SiteCounts::default();
         counts.add(1, 1 << 127 | 1, 7);
         counts.add(1, 1, 7);
         assert_eq!(counts.0, BTreeMap::from([((1, 0, 7), 2), ((1, 127, 7), 1)]));

@@ -67,7 +67,7 @@ struct Stat {
     slowest: Vec<SlowStat>,
     sites: Vec<SiteStat>,
     findings: BTreeMap<String, u64>,
-    slots: Slots,
+    slots: SlotStat,
     /// Rings of other users that name the directory: nothing of them is in the numbers above.
     ignored_rings: Vec<IgnoredStat>,
 }
@@ -80,7 +80,7 @@ struct IgnoredStat {
 
 /// Where the slots are that were read.
 #[derive(Default, Serialize)]
-struct Slots {
+struct SlotStat {
     trace: u64,
     ring: u64,
 }

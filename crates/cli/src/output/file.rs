@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 /// Where an export or a page goes.
-pub struct Output {
+pub struct OutputFile {
     to: BufWriter<To>,
     /// The unfinished file, and the name that it gets.
     names: Option<(PathBuf, PathBuf)>,
@@ -40,7 +40,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: cannot be written: {error}", path.display()))
 }
 
-impl Output {
+impl OutputFile {
     /// A file, or standard output for `-`. What is no regular file (a pipe, a device) is written to as it is.
     pub fn create(path: &Path) -> Result<Self> {
         let say = |path: &Path| format!("{}: cannot be written", path.display());
@@ -77,7 +77,7 @@ pub fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
-impl Write for Output {
+impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.to.write(bytes)
     }
@@ -87,7 +87,7 @@ impl Write for Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some((unfinished, _)) = &self.names {
             let _ = fs::remove_file(unfinished);

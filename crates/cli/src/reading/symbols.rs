@@ -42,7 +42,7 @@ struct Module {
 
 /// Where a call came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The function.
     pub symbol: String,
     /// The source file, as the debug information has it.
@@ -51,7 +51,7 @@ pub struct Place {
     pub line: Option<u32>,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.symbol)?;
         let name = self.file.as_deref().map(|file| file.rsplit('/').next().unwrap_or(file));
@@ -65,7 +65,7 @@ impl std::fmt::Display for Place {
 
 impl Symbols {
     /// The place of a call site: a return address, as its distance from where the module begins in memory.
-    pub fn find(&mut self, module: &Path, offset: u64) -> Option<Place> {
+    pub fn find(&mut self, module: &Path, offset: u64) -> Option<SourceLocation> {
         self.module(module)?.find(offset)
     }
 
@@ -79,7 +79,7 @@ impl Symbols {
     }
 
     /// The place of an address of a process.
-    pub fn place(&mut self, origin: &Origin, modules: &Modules, address: u64) -> Option<Place> {
+    pub fn place(&mut self, origin: &Origin, modules: &Modules, address: u64) -> Option<SourceLocation> {
         let (site, path) = (modules.site(address)?, modules.path(address)?);
         self.is_as_it_was(origin, path).then(|| self.find(path, site.offset))?
     }
@@ -121,27 +121,27 @@ impl Module {
         })
     }
 
-    fn find(&self, offset: u64) -> Option<Place> {
+    fn find(&self, offset: u64) -> Option<SourceLocation> {
         // A return address is behind its call, which may be the last of its function.
         let address = self.first.checked_add(offset)?.checked_sub(1)?;
         self.in_debug_information(address).or_else(|| self.in_symbols(address))
     }
 
-    fn in_debug_information(&self, address: u64) -> Option<Place> {
+    fn in_debug_information(&self, address: u64) -> Option<SourceLocation> {
         // The innermost of functions that were made one by the compiler: that is where the call stands written.
         let frame = self.loader.as_ref()?.find_frames(address).ok()?.next().ok()??;
         let location = frame.location.as_ref();
-        Some(Place {
+        Some(SourceLocation {
             symbol: frame.function.as_ref()?.demangle().ok()?.into_owned(),
             file: location.and_then(|it| it.file).map(str::to_owned),
             line: location.and_then(|it| it.line),
         })
     }
 
-    fn in_symbols(&self, address: u64) -> Option<Place> {
+    fn in_symbols(&self, address: u64) -> Option<SourceLocation> {
         // Of a stripped library these are the functions that it exports.
         let symbol = self.loader.as_ref()?.find_symbol(address)?;
-        Some(Place { symbol: demangle_auto(symbol.into(), None).into_owned(), file: None, line: None })
+        Some(SourceLocation { symbol: demangle_auto(symbol.into(), None).into_owned(), file: None, line: None })
     }
 }
 

@@ -13,7 +13,7 @@
 
 mod exposition;
 mod metrics;
-mod owner;
+mod real_user;
 mod search;
 mod server;
 pub mod supervisor;

@@ -15,7 +15,7 @@ mod trial;
 mod vendor;
 
 use anyhow::Result;
-use report::{Report, Sight};
+use report::{DoctorReport, Sight};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         ask::answer(library);
         return Ok(ExitCode::SUCCESS);
     }
-    let mut report = Report::default();
+    let mut report = DoctorReport::default();
     let shim = setup::shim(&mut report);
     setup::preload(&mut report, shim.as_ref());
     let program = arguments.program.first().map(|name| program::look(&mut report, name, shim.as_ref()));

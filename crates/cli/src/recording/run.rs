@@ -5,16 +5,16 @@
 
 mod child;
 mod environment;
+mod group_signal;
+mod launch;
 mod plan;
 mod program;
 mod rings;
-mod sentry;
 mod summary;
-mod watched;
 
-pub use child::{End, end_by};
+pub use child::{ProgramEnd, end_by};
+pub use launch::{CompletedRun, RunRequest};
 pub use summary::Summary;
-pub use watched::{Order, Ran};
 
 use aclshim_collect::seen::Nobody;
 use aclshim_facts::rule::Severity;
@@ -106,7 +106,7 @@ pub fn say(what: std::fmt::Arguments<'_>) {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let order = Order {
+    let order = RunRequest {
         out: arguments.out.as_deref(),
         enforce: arguments.enforce,
         as_products: &arguments.as_products,
@@ -140,7 +140,7 @@ pub fn own_name() -> String {
     std::env::args().next().unwrap_or_else(|| "aclshim".into())
 }
 
-fn outcome(arguments: &Arguments, end: End, summary: &Summary, silent: Option<&str>) -> ExitCode {
+fn outcome(arguments: &Arguments, end: ProgramEnd, summary: &Summary, silent: Option<&str>) -> ExitCode {
     if arguments.require_calls && !summary.has_calls() {
         match silent {
             Some(why) => say(format_args!("aclshim: no call was seen (--require-calls): {why}")),
@@ -152,11 +152,11 @@ fn outcome(arguments: &Arguments, end: End, summary: &Summary, silent: Option<&s
         }
     }
     match end {
-        End::Killed(signal) => {
+        ProgramEnd::Killed(signal) => {
             child::end_by(signal);
             ExitCode::from(128u8.wrapping_add(signal as u8))
         }
-        End::Exited(status) => {
+        ProgramEnd::Exited(status) => {
             let findings = summary.findings_from(arguments.on);
             ExitCode::from(match arguments.error_exitcode {
                 Some(code) if findings > 0 => code,

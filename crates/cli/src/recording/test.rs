@@ -10,20 +10,20 @@ mod verdict;
 
 use crate::analysis::sarif;
 use crate::config::InForce;
-use crate::recording::run::{self, End, OUR_FAILURE, Order, Summary, ignore_closed_pipes, own_name, say};
+use crate::recording::run::{self, OUR_FAILURE, ProgramEnd, RunRequest, Summary, ignore_closed_pipes, own_name, say};
 use aclshim_collect::trace_set::Process;
 use aclshim_facts::injection;
 use aclshim_facts::rule::Severity;
 use aclshim_facts::settings::{BATCH_ITEMS, CALLS, GOLDEN, INJECT, PRESET, RECORD, RESULTS};
 use anyhow::{Context, Result, bail};
-use folder::Folder;
-use golden::Gather;
+use folder::RecordFolder;
+use golden::GoldenVisitor;
 use results::Results;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
-use verdict::{Verdict, counted};
+use verdict::{TestVerdict, counted};
 
 /// What a failed test ends with.
 const FAILED: u8 = 1;
@@ -107,13 +107,13 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.inject.is_some() && preset.is_some_and(|preset| preset == "production") {
         bail!("--inject is refused, because ACLSHIM_PRESET=production");
     }
-    let folder = Folder::new(arguments.out.as_deref(), arguments.config.as_deref(), program)?;
+    let folder = RecordFolder::new(arguments.out.as_deref(), arguments.config.as_deref(), program)?;
     let written = absolute(folder.path.join(format!("results-{}", std::process::id())))?;
     let mut variables: Vec<(&'static str, OsString)> =
         vec![(RESULTS.variable, written.clone().into()), (CALLS.variable, "trace".into())];
     variables.extend(arguments.update.then(|| (GOLDEN.variable, "update".into())));
     variables.extend(arguments.inject.as_ref().map(|text| (INJECT.variable, text.into())));
-    let order = Order {
+    let order = RunRequest {
         out: Some(&folder.path),
         enforce: false,
         as_products: &[],
@@ -132,19 +132,19 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
             return Ok(not_started);
         }
     };
-    let mut gather = Gather::new(arguments.golden.is_some());
+    let mut gather = GoldenVisitor::new(arguments.golden.is_some());
     let (mut summary, set) = Summary::read(&ran.place, ran.since_ns, ran.told, &mut gather);
     let is_of_the_run = |process: &Process| process.origin.born_ns >= ran.since_ns;
     let results = Results::read(&written);
     let expected = results.expected();
     let findings = counted(set.processes().filter(|process| is_of_the_run(process)), arguments.severity.0, &expected);
     let is_watched = summary.has_calls() || !results.processes.is_empty();
-    let is_sound = ran.end == End::Exited(0) && results.failed().next().is_none() && is_watched;
+    let is_sound = ran.end == ProgramEnd::Exited(0) && results.failed().next().is_none() && is_watched;
     let golden = match &arguments.golden {
         None => None,
         Some(path) => {
             let text = gather.text(&set, ran.pid, &is_of_the_run);
-            let differs = |why: &str| Ok(golden::Outcome::Differs(why.into()));
+            let differs = |why: &str| Ok(golden::GoldenOutcome::Differs(why.into()));
             let outcome = match arguments.update {
                 _ if !summary.is_whole() => differs("calls were not recorded: it cannot be compared"),
                 false => golden::compare(path, &text),
@@ -157,7 +157,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let open = gather.open_scopes(&set, &is_of_the_run);
     let verdict =
-        Verdict { program: name, ran: &ran, is_watched, results: &results, open, findings: &findings, golden };
+        TestVerdict { program: name, ran: &ran, is_watched, results: &results, open, findings: &findings, golden };
     if let Some(path) = &arguments.junit {
         write(path, &junit::document(&verdict.suites()))?;
     }
@@ -182,12 +182,12 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
     }
     ran.say_who_goes_on(arguments.quiet);
     Ok(match ran.end {
-        End::Killed(signal) => {
+        ProgramEnd::Killed(signal) => {
             run::end_by(signal);
             ExitCode::from(128u8.wrapping_add(signal as u8))
         }
-        End::Exited(0) if !has_passed => ExitCode::from(FAILED),
-        End::Exited(status) => ExitCode::from(status),
+        ProgramEnd::Exited(0) if !has_passed => ExitCode::from(FAILED),
+        ProgramEnd::Exited(status) => ExitCode::from(status),
     })
 }
 

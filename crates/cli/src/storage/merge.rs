@@ -89,12 +89,12 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 /// What makes a segment the same: its process, time and number.
-type Identity = (ProcessKey, u64, u64);
+type SegmentIdentity = (ProcessKey, u64, u64);
 
 struct Merge {
     out: PathBuf,
     /// Where each segment is, and how much of it is good.
-    segments: BTreeMap<Identity, (PathBuf, u64)>,
+    segments: BTreeMap<SegmentIdentity, (PathBuf, u64)>,
     failed: bool,
     /// Traces, logs, and calls that were only in rings.
     copied: [u64; 3],
@@ -102,7 +102,7 @@ struct Merge {
 }
 
 /// A segment that can be copied.
-struct Found {
+struct FoundSegment {
     key: ProcessKey,
     first_ns: u64,
     segment: u64,
@@ -111,20 +111,20 @@ struct Found {
     damage: Option<String>,
 }
 
-impl Found {
-    fn identity(&self) -> Identity {
+impl FoundSegment {
+    fn identity(&self) -> SegmentIdentity {
         (self.key.clone(), self.first_ns, self.segment)
     }
 }
 
 /// Reads a segment to its end.
-fn look(path: &Path) -> Option<Found> {
+fn look(path: &Path) -> Option<FoundSegment> {
     let mut reader =
         SegmentReader::open(BufReader::with_capacity(1 << 20, progress::reading(path, files::open(path).ok()?)))
             .ok()?;
     let origin = Origin::from_bytes(&reader.header)?;
     reader.by_ref().for_each(drop);
-    Some(Found {
+    Some(FoundSegment {
         key: process_key(&origin),
         first_ns: reader.preamble.first_ns,
         segment: reader.preamble.segment,

@@ -1,6 +1,6 @@
 //! `aclshim recover`: writes to files what ended processes have left in rings, and what is good of damaged traces.
 
-mod owner;
+mod ring_owner;
 
 use crate::files::{self, FileKind};
 use crate::output::escape;
@@ -12,7 +12,7 @@ use aclshim_collect::life::{self, Life};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
 use anyhow::{Context, Result, bail};
-use owner::{Owner, User};
+use ring_owner::{OwningUser, RingOwner};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub struct Arguments {
 /// Recovers what there is.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if arguments.as_owner {
-        owner::close_to_the_user();
+        ring_owner::close_to_the_user();
     }
     aclshim_collect::install();
     let out = arguments.out.as_deref().map(std::path::absolute).transpose().context("--out")?;
@@ -105,7 +105,7 @@ impl Recovery {
         }
         for path in rings {
             // Those of others are theirs; what is not finished is nobody's yet.
-            let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == owner::me());
+            let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == ring_owner::me());
             if is_ours && matches!(FileKind::of(&path), Ok(Some(FileKind::Ring))) {
                 self.ring(&path);
             }
@@ -113,9 +113,9 @@ impl Recovery {
     }
 
     fn ring(&mut self, path: &Path) {
-        let outcome = match owner::of(path) {
-            Ok(Owner::Us) => self.try_ring(path),
-            Ok(Owner::Another(user)) => self.as_owner(path, user),
+        let outcome = match ring_owner::of(path) {
+            Ok(RingOwner::Us) => self.try_ring(path),
+            Ok(RingOwner::Another(user)) => self.as_owner(path, user),
             Err(error) => Err(error.into()),
         };
         if let Err(error) = outcome {
@@ -125,8 +125,8 @@ impl Recovery {
 
     /// The ring of another user: its header names files to be written and removed. So that is done with the rights of that
     /// user, or not at all.
-    fn as_owner(&mut self, path: &Path, user: User) -> Result<()> {
-        let recovered = owner::recover_as(path, user, self.out.as_deref())?;
+    fn as_owner(&mut self, path: &Path, user: OwningUser) -> Result<()> {
+        let recovered = ring_owner::recover_as(path, user, self.out.as_deref())?;
         recovered.said.lines().for_each(|line| outln!("{line}"));
         recovered.errors.lines().for_each(|line| errln!("{line}"));
         self.seen += 1;
@@ -169,7 +169,7 @@ impl Recovery {
             opened => opened?,
         };
         // The name may stand for another file by now.
-        if file.owner()? != owner::me() {
+        if file.owner()? != ring_owner::me() {
             bail!("it belongs to another user: left alone");
         }
         let dir = self.out.clone().unwrap_or_else(|| origin.dir.clone());

@@ -16,14 +16,14 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingFileError, RingReader};
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use anyhow::Result;
-use process::{Balance, Left, Ring};
-use segment::Segment;
+use process::{Balance, ProcessFiles, RingContent};
+use segment::CheckedSegment;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use verdict::{Note, State, Verdict};
+use verdict::{FileNote, FileState, FileVerdict};
 
 /// What `aclshim verify` is told.
 #[derive(clap::Args)]
@@ -48,9 +48,9 @@ pub struct Arguments {
 
 /// The answer for programs.
 #[derive(Serialize)]
-struct Answer {
-    state: State,
-    files: Vec<Verdict>,
+struct VerifyAnswer {
+    state: FileState,
+    files: Vec<FileVerdict>,
     processes: Vec<Balance>,
     /// Rings of other users that name what was asked about: they do not count.
     ignored_rings: Vec<PathBuf>,
@@ -59,7 +59,7 @@ struct Answer {
 /// Looks at everything, and says how it is.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let mut answer =
-        Answer { state: State::Whole, files: Vec::new(), processes: Vec::new(), ignored_rings: Vec::new() };
+        VerifyAnswer { state: FileState::Whole, files: Vec::new(), processes: Vec::new(), ignored_rings: Vec::new() };
     let mut ignored = BTreeSet::new();
     let most = if arguments.apart { 1 } else { arguments.paths.len() };
     for paths in arguments.paths.chunks(most) {
@@ -108,9 +108,9 @@ pub fn is_outermost(slot: &Words) -> bool {
 /// What has been looked at.
 #[derive(Default)]
 struct Check {
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<FileVerdict>,
     seen: BTreeSet<PathBuf>,
-    left: BTreeMap<ProcessKey, Left>,
+    left: BTreeMap<ProcessKey, ProcessFiles>,
     /// Verdicts about traces that are cut off within their beginning.
     headless: Vec<usize>,
     /// Rings of other users.
@@ -137,8 +137,8 @@ impl Check {
     }
 
     fn unreadable(&mut self, path: &Path, why: &str) {
-        let mut verdict = Verdict::new(path.to_owned(), None);
-        verdict.unreadable(Note::new(why, "name an ACLSHIM_DIR, a *.acltrace, a *.ring or a *.jsonl"));
+        let mut verdict = FileVerdict::new(path.to_owned(), None);
+        verdict.unreadable(FileNote::new(why, "name an ACLSHIM_DIR, a *.acltrace, a *.ring or a *.jsonl"));
         self.verdicts.push(verdict);
     }
 
@@ -188,7 +188,7 @@ impl Check {
             return None;
         }
         let bar = progress::of_file(path);
-        let mut verdict = Verdict::new(path.to_owned(), Some(FileKind::Trace));
+        let mut verdict = FileVerdict::new(path.to_owned(), Some(FileKind::Trace));
         let segment = segment::read(path, &mut verdict, |done| bar.set_position(done));
         bar.finish_and_clear();
         let number = self.verdicts.len();
@@ -200,9 +200,9 @@ impl Check {
         Some(self.add(number, segment))
     }
 
-    fn add(&mut self, verdict: usize, segment: Segment) -> ProcessKey {
+    fn add(&mut self, verdict: usize, segment: CheckedSegment) -> ProcessKey {
         let key = process_key(&segment.origin);
-        let left = self.left.entry(key.clone()).or_insert_with(|| Left::new(segment.origin.clone()));
+        let left = self.left.entry(key.clone()).or_insert_with(|| ProcessFiles::new(segment.origin.clone()));
         left.segments.push((verdict, segment));
         key
     }
@@ -217,7 +217,7 @@ impl Check {
             && let Some(ring) = ring
         {
             left.life = life::of_ring(ring.file(), &left.origin);
-            left.ring = Some(Ring::new(&ring, None));
+            left.ring = Some(RingContent::new(&ring, None));
         }
         if let Some((_, segment)) = left.segments.last() {
             let (has_older, newer) = process::beside(path, segment);
@@ -231,38 +231,38 @@ impl Check {
             return;
         }
         let number = self.verdicts.len();
-        let mut verdict = Verdict::new(path.to_owned(), Some(FileKind::Ring));
+        let mut verdict = FileVerdict::new(path.to_owned(), Some(FileKind::Ring));
         match RingReader::open(path) {
             Ok(file) => {
                 let origin = Origin::new(file.header());
                 let life = life::of_ring(file.file(), &origin);
-                let ring = Ring::new(&file, Some((number, &mut verdict)));
-                let left = self.left.entry(process_key(&origin)).or_insert_with(|| Left::new(origin));
+                let ring = RingContent::new(&file, Some((number, &mut verdict)));
+                let left = self.left.entry(process_key(&origin)).or_insert_with(|| ProcessFiles::new(origin));
                 left.life = life;
                 if ring.calls > 0 {
                     let what = format!("holds {} calls that are in no trace", ring.calls);
                     let remedy = if left.life == Life::Gone { "`aclshim recover` writes them to a file" } else { "" };
-                    verdict.remark(Note::new(what, remedy));
+                    verdict.remark(FileNote::new(what, remedy));
                 }
                 left.ring = Some(ring);
             }
             Err(why @ RingFileError::Short(_)) => {
-                verdict.problem(Note::new(format!("the file was cut off: {why}"), "").at(0));
+                verdict.problem(FileNote::new(format!("the file was cut off: {why}"), "").at(0));
             }
-            Err(why) => verdict.unreadable(Note::new(why.to_string(), "").at(0)),
+            Err(why) => verdict.unreadable(FileNote::new(why.to_string(), "").at(0)),
         }
         self.verdicts.push(verdict);
     }
 
     fn log(&mut self, path: &Path) {
         if self.is_new(path) {
-            let mut verdict = Verdict::new(path.to_owned(), Some(FileKind::Log));
+            let mut verdict = FileVerdict::new(path.to_owned(), Some(FileKind::Log));
             segment::log(path, &mut verdict);
             self.verdicts.push(verdict);
         }
     }
 
-    fn finish(mut self) -> Answer {
+    fn finish(mut self) -> VerifyAnswer {
         let stems: Vec<String> = self.left.values().map(|left| files::stem(&left.origin)).collect();
         for number in std::mem::take(&mut self.headless) {
             let verdict = &mut self.verdicts[number];
@@ -272,12 +272,12 @@ impl Check {
             let is_cut = verdict.path.metadata().is_ok_and(|about| about.len() < 1 << 15);
             if is_known
                 && is_cut
-                && verdict.state == State::Damaged
+                && verdict.state == FileState::Damaged
                 && verdict.problems.iter().all(|note| note.what.contains("cut off"))
             {
-                verdict.state = State::Whole;
+                verdict.state = FileState::Whole;
                 let problems = std::mem::take(&mut verdict.problems);
-                verdict.remarks.extend(problems.into_iter().map(|note| Note {
+                verdict.remarks.extend(problems.into_iter().map(|note| FileNote {
                     what: format!("{}: whoever made it was killed; there is no record in it", note.what),
                     remedy: "`aclshim clean` removes it".into(),
                     ..note
@@ -286,7 +286,7 @@ impl Check {
         }
         let processes = std::mem::take(&mut self.left);
         let processes: Vec<Balance> = processes.into_values().map(|left| left.judge(&mut self.verdicts)).collect();
-        let state = self.verdicts.iter().map(|verdict| verdict.state).max().unwrap_or(State::Unreadable);
-        Answer { state, files: self.verdicts, processes, ignored_rings: Vec::new() }
+        let state = self.verdicts.iter().map(|verdict| verdict.state).max().unwrap_or(FileState::Unreadable);
+        VerifyAnswer { state, files: self.verdicts, processes, ignored_rings: Vec::new() }
     }
 }

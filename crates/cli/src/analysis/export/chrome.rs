@@ -4,15 +4,15 @@ use super::Sink;
 use super::row::Row;
 use super::text::json_pair;
 use super::texts::Texts;
-use super::timeline::{self, New, Span, Tracks, What};
-use crate::output::file::Output;
+use super::timeline::{self, NewTrack, TimeSpan, TrackKind, Tracks};
+use crate::output::file::OutputFile;
 use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use std::io::Write;
 
 /// One event after the other, as complete events.
 pub struct Chrome {
-    to: Output,
+    to: OutputFile,
     tracks: Tracks,
     /// Times are told from the first call on: since 1970 they would lose digits.
     start: Option<u64>,
@@ -24,7 +24,7 @@ const STREAMS: u64 = 1_000_000_000;
 
 impl Chrome {
     /// Nothing is written before the first row.
-    pub fn new(to: Output) -> Self {
+    pub fn new(to: OutputFile) -> Self {
         Self { to, tracks: Tracks::default(), start: None, flows: 0 }
     }
 
@@ -47,12 +47,14 @@ fn micros(ns: i128) -> String {
     format!("{sign}{}.{:03}", ns / 1000, ns % 1000)
 }
 
-fn name(to: &mut Output, texts: &Texts, New { pid, what }: New<'_>) -> Result<()> {
+fn name(to: &mut OutputFile, texts: &Texts, NewTrack { pid, what }: NewTrack<'_>) -> Result<()> {
     let (kind, tid, name) = match what {
-        What::Process { row } => ("process_name", 0, timeline::process_name(row, texts)),
-        What::Thread { thread, .. } => ("thread_name", thread.into(), format!("thread {thread}")),
-        What::Stream { id, stream, row } => ("thread_name", STREAMS + id, timeline::stream_name(stream, row, texts)),
-        What::Scopes { id, thread } => ("thread_name", STREAMS + id, format!("scopes of thread {thread}")),
+        TrackKind::Process { row } => ("process_name", 0, timeline::process_name(row, texts)),
+        TrackKind::Thread { thread, .. } => ("thread_name", thread.into(), format!("thread {thread}")),
+        TrackKind::Stream { id, stream, row } => {
+            ("thread_name", STREAMS + id, timeline::stream_name(stream, row, texts))
+        }
+        TrackKind::Scopes { id, thread } => ("thread_name", STREAMS + id, format!("scopes of thread {thread}")),
     };
     let name = serde_json::to_string(&name)?;
     write!(to, ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{kind}\",\"args\":{{\"name\":{name}}}}}")?;
@@ -71,7 +73,7 @@ impl Sink for Chrome {
         lane.pass(time, |_| {});
         let function = row.function.map_or("?", |function| texts.get(function));
         let head = format!("\"name\":\"{function}\",\"cat\":\"copy\",\"pid\":{pid}");
-        let slice = |to: &mut Output, tid: u64, Span { begin, end }: Span| -> Result<()> {
+        let slice = |to: &mut OutputFile, tid: u64, TimeSpan { begin, end }: TimeSpan| -> Result<()> {
             let (ts, dur) = (at(begin), micros((end - begin).into()));
             write!(to, ",\n{{\"ph\":\"X\",{head},\"tid\":{tid},\"ts\":{ts},\"dur\":{dur},\"args\":{{")?;
             arguments(to, row, texts)
@@ -132,7 +134,7 @@ impl Sink for Chrome {
     }
 }
 
-fn arguments(to: &mut Output, row: &Row, texts: &Texts) -> Result<()> {
+fn arguments(to: &mut OutputFile, row: &Row, texts: &Texts) -> Result<()> {
     let mut between = "";
     for (_, column, value) in timeline::arguments(row, texts) {
         to.write_all(between.as_bytes())?;

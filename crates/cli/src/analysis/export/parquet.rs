@@ -46,15 +46,15 @@ pub struct Parquet {
     out: PathBuf,
     schema: Arc<Schema>,
     /// Few, and mostly the same one again.
-    parts: Vec<(Key, Part)>,
+    parts: Vec<(PartitionKey, Part)>,
     /// Counts rows, to tell which folder was not met for the longest time.
     clock: u64,
-    batches: Option<SyncSender<Order>>,
+    batches: Option<SyncSender<WriterCommand>>,
     writer: Option<JoinHandle<Result<()>>>,
 }
 
 /// Host, and day since 1970.
-type Key = (Option<Text>, u64);
+type PartitionKey = (Option<Text>, u64);
 
 const DAY: u64 = 86_400_000_000_000;
 
@@ -64,7 +64,7 @@ struct Part {
     used: u64,
 }
 
-enum Order {
+enum WriterCommand {
     Write(Arc<Path>, RecordBatch),
     Close(Arc<Path>),
     /// All is written: the files get their names.
@@ -86,7 +86,7 @@ impl Parquet {
     }
 
     /// Which part a row belongs to.
-    fn part(&mut self, key: Key, texts: &Texts) -> Result<usize> {
+    fn part(&mut self, key: PartitionKey, texts: &Texts) -> Result<usize> {
         if let Some(known) = self.parts.iter().position(|(other, _)| *other == key) {
             return Ok(known);
         }
@@ -99,7 +99,7 @@ impl Parquet {
         Ok(self.parts.len() - 1)
     }
 
-    fn folder(&self, (host, day): Key, texts: &Texts) -> Arc<Path> {
+    fn folder(&self, (host, day): PartitionKey, texts: &Texts) -> Arc<Path> {
         let host = partition::folder("host", host.map_or("", |host| texts.get(host)));
         self.out.join(host).join(partition::folder("date", &time::day(day * DAY))).into()
     }
@@ -108,17 +108,17 @@ impl Parquet {
         let (_, part) = &mut self.parts[at];
         let batch = batch::batch(&self.schema, &part.rows, texts)?;
         part.rows.clear();
-        let order = Order::Write(Arc::clone(&part.folder), batch);
+        let order = WriterCommand::Write(Arc::clone(&part.folder), batch);
         self.send(order)
     }
 
     fn close(&mut self, at: usize, texts: &Texts) -> Result<()> {
         self.flush(at, texts)?;
         let (_, part) = self.parts.swap_remove(at);
-        self.send(Order::Close(part.folder))
+        self.send(WriterCommand::Close(part.folder))
     }
 
-    fn send(&mut self, order: Order) -> Result<()> {
+    fn send(&mut self, order: WriterCommand) -> Result<()> {
         match self.batches.as_ref().map(|batches| batches.send(order)) {
             Some(Ok(())) => Ok(()),
             // It has stopped, and knows why.
@@ -150,7 +150,7 @@ impl Sink for Parquet {
         while !self.parts.is_empty() {
             self.close(0, texts)?;
         }
-        self.send(Order::Publish)?;
+        self.send(WriterCommand::Publish)?;
         self.join()
     }
 }
@@ -174,12 +174,12 @@ impl Writer {
         Self { schema, existing, stem, open: HashMap::new(), whole: Vec::new(), parts: 0 }
     }
 
-    fn run(mut self, orders: &Receiver<Order>) -> Result<()> {
+    fn run(mut self, orders: &Receiver<WriterCommand>) -> Result<()> {
         for order in orders {
             match order {
-                Order::Write(folder, batch) => self.write(folder, &batch)?,
-                Order::Close(folder) => self.close(&folder)?,
-                Order::Publish => self.publish()?,
+                WriterCommand::Write(folder, batch) => self.write(folder, &batch)?,
+                WriterCommand::Close(folder) => self.close(&folder)?,
+                WriterCommand::Publish => self.publish()?,
             }
         }
         Ok(())

@@ -4,8 +4,8 @@ use super::Sink;
 use super::proto::*;
 use super::row::{COLUMNS, Row, Value};
 use super::texts::{Text, Texts};
-use super::timeline::{self, New, Span, Tracks, What, scattered};
-use crate::output::file::Output;
+use super::timeline::{self, NewTrack, TimeSpan, TrackKind, Tracks, scattered};
+use crate::output::file::OutputFile;
 use aclshim_collect::judge::rule_ids;
 use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
@@ -24,7 +24,7 @@ pub struct Perfetto {
 
 /// Where packets go, and what they have told already.
 struct Packets {
-    to: Output,
+    to: OutputFile,
     bytes: Vec<u8>,
     /// What is told with the next packet.
     news: InternedData,
@@ -41,7 +41,7 @@ const SCOPE: u64 = 3;
 
 impl Perfetto {
     /// Nothing is written before the first row.
-    pub fn new(to: Output) -> Self {
+    pub fn new(to: OutputFile) -> Self {
         let packets = Packets {
             to,
             bytes: Vec::new(),
@@ -110,10 +110,10 @@ impl Packets {
         self.event(time, end)
     }
 
-    fn describe(&mut self, texts: &Texts, New { pid, what }: New<'_>) -> Result<()> {
+    fn describe(&mut self, texts: &Texts, NewTrack { pid, what }: NewTrack<'_>) -> Result<()> {
         let (process, shown) = (process_uuid(pid), pid as i32);
         let track = match what {
-            What::Process { row } => TrackDescriptor {
+            TrackKind::Process { row } => TrackDescriptor {
                 uuid: Some(process),
                 process: Some(ProcessDescriptor {
                     pid: Some(shown),
@@ -122,7 +122,7 @@ impl Packets {
                 }),
                 ..TrackDescriptor::default()
             },
-            What::Thread { id, thread } => TrackDescriptor {
+            TrackKind::Thread { id, thread } => TrackDescriptor {
                 uuid: Some(scattered(id)),
                 parent_uuid: Some(process),
                 thread: Some(ThreadDescriptor {
@@ -132,13 +132,13 @@ impl Packets {
                 }),
                 ..TrackDescriptor::default()
             },
-            What::Stream { id, stream, row } => TrackDescriptor {
+            TrackKind::Stream { id, stream, row } => TrackDescriptor {
                 uuid: Some(scattered(id)),
                 parent_uuid: Some(process),
                 name: Some(timeline::stream_name(stream, row, texts)),
                 ..TrackDescriptor::default()
             },
-            What::Scopes { id, thread } => TrackDescriptor {
+            TrackKind::Scopes { id, thread } => TrackDescriptor {
                 uuid: Some(scattered(id)),
                 parent_uuid: Some(process),
                 name: Some(format!("scopes of thread {thread}")),
@@ -227,7 +227,7 @@ impl Sink for Perfetto {
             let event = packets.slice(row, texts, uuid, Type::Instant);
             return packets.event(time, event);
         };
-        let Span { begin, .. } = track.lane.open(given);
+        let TimeSpan { begin, .. } = track.lane.open(given);
         let mut event = packets.slice(row, texts, uuid, Type::SliceBegin);
         let Some(stream) = row.submits() else { return packets.event(begin, event) };
         *flows += 1;
@@ -248,7 +248,7 @@ impl Sink for Perfetto {
         };
         let Self { packets, tracks, scopes, .. } = self;
         packets.begin(time)?;
-        let mut describe = |new: New<'_>| packets.describe(texts, new);
+        let mut describe = |new: NewTrack<'_>| packets.describe(texts, new);
         let (track, kind, category) = match what {
             Annotation::ScopeEnd { id, .. } => match scopes.remove(&(row.process, *id)) {
                 Some(track) => (track, Type::SliceEnd, SCOPE),

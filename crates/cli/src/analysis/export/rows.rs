@@ -23,7 +23,7 @@ pub struct Rows {
     directions: [Option<Text>; Direction::ALL.len()],
     states: [Text; 3],
     /// By their numbers.
-    processes: Vec<Option<Process>>,
+    processes: Vec<Option<ProcessColumns>>,
     /// The first failure; nothing is handed on behind it.
     failure: Option<anyhow::Error>,
     /// How many calls have no known time.
@@ -31,17 +31,17 @@ pub struct Rows {
 }
 
 /// What is the same in all rows of a process, and its call sites.
-struct Process {
+struct ProcessColumns {
     row: Row,
     /// How long the names of product and version are, which are empty at first.
     known: [usize; 2],
-    sites: HashMap<u64, Site>,
+    sites: HashMap<u64, ModuleOffset>,
     /// The last one, which is often the next.
-    last: Option<(u64, Site)>,
+    last: Option<(u64, ModuleOffset)>,
 }
 
 /// A module, and where in it.
-type Site = (Text, u64);
+type ModuleOffset = (Text, u64);
 
 /// A duration that did not fit; the whole end comes in a record of its own, if it does.
 const NO_END: u64 = u32::MAX as u64;
@@ -129,17 +129,17 @@ impl Rows {
         Row { thread, ring: Some(whose.ring), time_ns, ..process.row }
     }
 
-    fn process(&mut self, whose: &Whose<'_>) -> &mut Process {
+    fn process(&mut self, whose: &Whose<'_>) -> &mut ProcessColumns {
         if self.processes.len() <= whose.process {
             self.processes.resize_with(whose.process + 1, || None);
         }
-        let process = self.processes[whose.process].get_or_insert_with(|| Process::new(whose, &mut self.texts));
+        let process = self.processes[whose.process].get_or_insert_with(|| ProcessColumns::new(whose, &mut self.texts));
         process.learn(whose.origin, &mut self.texts);
         process
     }
 }
 
-impl Process {
+impl ProcessColumns {
     fn new(whose: &Whose<'_>, texts: &mut Texts) -> Self {
         let origin = whose.origin;
         let row = Row {
@@ -165,7 +165,7 @@ impl Process {
         }
     }
 
-    fn site(&mut self, address: u64, modules: &Modules, texts: &mut Texts) -> Option<Site> {
+    fn site(&mut self, address: u64, modules: &Modules, texts: &mut Texts) -> Option<ModuleOffset> {
         if let Some((_, site)) = self.last.filter(|(last, _)| *last == address) {
             return Some(site);
         }

@@ -3,21 +3,21 @@
 use super::Sink;
 use super::row::{COLUMNS, Row, Value};
 use super::texts::Texts;
-use crate::output::file::Output;
+use crate::output::file::OutputFile;
 use aclshim_collect::judge::rule_ids;
 use anyhow::Result;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Comma-separated values after RFC 4180, with a line of names.
-pub struct Csv(Output);
+pub struct Csv(OutputFile);
 
 /// One JSON object a line.
-pub struct Jsonl(Output);
+pub struct Jsonl(OutputFile);
 
 impl Csv {
     /// Writes the names.
-    pub fn new(mut to: Output) -> Result<Self> {
+    pub fn new(mut to: OutputFile) -> Result<Self> {
         let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
         write!(to, "{}\r\n", names.join(","))?;
         Ok(Self(to))
@@ -26,7 +26,7 @@ impl Csv {
 
 impl Jsonl {
     /// There is nothing in front.
-    pub fn new(to: Output) -> Self {
+    pub fn new(to: OutputFile) -> Self {
         Self(to)
     }
 }

@@ -14,7 +14,7 @@ pub fn arguments<'a>(row: &'a Row, texts: &'a Texts) -> impl Iterator<Item = (us
 
 /// A span of time, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TimeSpan {
     /// Where it begins.
     pub begin: u64,
     /// Where it ends.
@@ -27,22 +27,22 @@ pub fn begin(row: &Row) -> Option<u64> {
 }
 
 /// When a call was under way; `None` if it has no end.
-pub fn span(row: &Row) -> Option<Span> {
+pub fn span(row: &Row) -> Option<TimeSpan> {
     let (begin, duration) = (begin(row)?, u64::try_from(row.duration_ns?).ok()?);
-    Some(Span { begin, end: begin.saturating_add(duration) })
+    Some(TimeSpan { begin, end: begin.saturating_add(duration) })
 }
 
 /// A line of slices, each within another or behind it. Times are rounded, so one that ends with another may seem to
 /// end a nanosecond later: it is cut.
 #[derive(Default)]
-pub struct Lane {
+pub struct SliceLane {
     /// The ends of the slices that are open, the innermost last.
     open: Vec<u64>,
     /// Nothing can begin before.
     at: u64,
 }
 
-impl Lane {
+impl SliceLane {
     /// Ends what is over at `time`, and tells of each.
     pub fn pass(&mut self, time: u64, mut ended: impl FnMut(u64)) {
         while let Some(end) = self.open.pop_if(|end| *end <= time) {
@@ -52,19 +52,19 @@ impl Lane {
     }
 
     /// Opens a slice; where it lies.
-    pub fn open(&mut self, span: Span) -> Span {
+    pub fn open(&mut self, span: TimeSpan) -> TimeSpan {
         let begin = self.at.max(span.begin);
         self.at = begin;
         let end = span.end.max(begin).min(self.open.last().copied().unwrap_or(u64::MAX));
         self.open.push(end);
-        Span { begin, end }
+        TimeSpan { begin, end }
     }
 
     /// A slice behind all others.
-    pub fn queue(&mut self, span: Span) -> Span {
+    pub fn queue(&mut self, span: TimeSpan) -> TimeSpan {
         let begin = self.at.max(span.begin);
         self.at = span.end.max(begin);
-        Span { begin, end: self.at }
+        TimeSpan { begin, end: self.at }
     }
 }
 
@@ -73,7 +73,7 @@ pub struct Track {
     /// The number.
     pub id: u64,
     /// Its slices.
-    pub lane: Lane,
+    pub lane: SliceLane,
 }
 
 /// The processes, threads and streams that have been met.
@@ -87,16 +87,16 @@ pub struct Tracks {
 }
 
 /// One that is met for the first time.
-pub struct New<'a> {
+pub struct NewTrack<'a> {
     /// The number of its process.
     pub pid: u32,
     /// What it is.
-    pub what: What<'a>,
+    pub what: TrackKind<'a>,
 }
 
 /// What is met for the first time.
 #[allow(missing_docs)] // numbers
-pub enum What<'a> {
+pub enum TrackKind<'a> {
     Process { row: &'a Row },
     Thread { id: u64, thread: u32 },
     Stream { id: u64, stream: u64, row: &'a Row },
@@ -106,7 +106,7 @@ pub enum What<'a> {
 impl Tracks {
     /// The number of a row's process: its pid, or one that is free if another process of this file had that pid, on
     /// another machine or before.
-    pub fn process<E>(&mut self, row: &Row, new: &mut impl FnMut(New<'_>) -> Result<(), E>) -> Result<u32, E> {
+    pub fn process<E>(&mut self, row: &Row, new: &mut impl FnMut(NewTrack<'_>) -> Result<(), E>) -> Result<u32, E> {
         if let Some(pid) = self.processes.get(&row.process) {
             return Ok(*pid);
         }
@@ -115,16 +115,22 @@ impl Tracks {
             pid = pid.wrapping_add(OTHER_PROCESS);
         }
         self.processes.insert(row.process, pid);
-        new(New { pid, what: What::Process { row } })?;
+        new(NewTrack { pid, what: TrackKind::Process { row } })?;
         Ok(pid)
     }
 
     /// The line of a row's thread.
-    pub fn thread<E>(&mut self, row: &Row, new: &mut impl FnMut(New<'_>) -> Result<(), E>) -> Result<&mut Track, E> {
+    pub fn thread<E>(
+        &mut self,
+        row: &Row,
+        new: &mut impl FnMut(NewTrack<'_>) -> Result<(), E>,
+    ) -> Result<&mut Track, E> {
         let pid = self.process(row, new)?;
         let next = self.next();
         let thread = row.thread.unwrap_or_default();
-        track(&mut self.threads, (row.process, thread), next, |id| new(New { pid, what: What::Thread { id, thread } }))
+        track(&mut self.threads, (row.process, thread), next, |id| {
+            new(NewTrack { pid, what: TrackKind::Thread { id, thread } })
+        })
     }
 
     /// The line of a stream.
@@ -132,20 +138,26 @@ impl Tracks {
         &mut self,
         row: &Row,
         stream: u64,
-        new: &mut impl FnMut(New<'_>) -> Result<(), E>,
+        new: &mut impl FnMut(NewTrack<'_>) -> Result<(), E>,
     ) -> Result<&mut Track, E> {
         let pid = self.process(row, new)?;
         let next = self.next();
         track(&mut self.streams, (row.process, stream), next, |id| {
-            new(New { pid, what: What::Stream { id, stream, row } })
+            new(NewTrack { pid, what: TrackKind::Stream { id, stream, row } })
         })
     }
 
     /// The line of the scopes that a row's thread begins.
-    pub fn scopes<E>(&mut self, row: &Row, new: &mut impl FnMut(New<'_>) -> Result<(), E>) -> Result<&mut Track, E> {
+    pub fn scopes<E>(
+        &mut self,
+        row: &Row,
+        new: &mut impl FnMut(NewTrack<'_>) -> Result<(), E>,
+    ) -> Result<&mut Track, E> {
         let pid = self.process(row, new)?;
         let (next, thread) = (self.next(), row.thread.unwrap_or_default());
-        track(&mut self.scopes, (row.process, thread), next, |id| new(New { pid, what: What::Scopes { id, thread } }))
+        track(&mut self.scopes, (row.process, thread), next, |id| {
+            new(NewTrack { pid, what: TrackKind::Scopes { id, thread } })
+        })
     }
 
     /// A number that no line has.
@@ -172,7 +184,7 @@ fn track<K: Eq + std::hash::Hash, E>(
         std::collections::hash_map::Entry::Occupied(known) => Ok(known.into_mut()),
         std::collections::hash_map::Entry::Vacant(place) => {
             new(next)?;
-            Ok(place.insert(Track { id: next, lane: Lane::default() }))
+            Ok(place.insert(Track { id: next, lane: SliceLane::default() }))
         }
     }
 }
@@ -212,13 +224,13 @@ pub fn scattered(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn span(begin: u64, end: u64) -> Span {
-        Span { begin, end }
+    fn span(begin: u64, end: u64) -> TimeSpan {
+        TimeSpan { begin, end }
     }
 
     #[test]
     fn slices_lie_within_each_other_or_apart() {
-        let (mut lane, mut ended) = (Lane::default(), Vec::new());
+        let (mut lane, mut ended) = (SliceLane::default(), Vec::new());
         for (given, lies) in [
             (span(10, 20), span(10, 20)),
             (span(12, 21), span(12, 20)),
@@ -235,7 +247,7 @@ mod tests {
 
     #[test]
     fn on_a_stream_they_lie_behind_each_other() {
-        let mut lane = Lane::default();
+        let mut lane = SliceLane::default();
         let lies = [span(10, 20), span(15, 18), span(17, 25), span(30, 31)].map(|given| lane.queue(given));
         assert_eq!(lies, [span(10, 20), span(20, 20), span(20, 25), span(30, 31)]);
     }

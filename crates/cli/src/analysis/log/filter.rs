@@ -84,7 +84,7 @@ impl Filter {
     }
 
     /// Whether a call is shown.
-    pub fn takes(&self, seen: &Seen<'_>) -> bool {
+    pub fn accepts(&self, seen: &Seen<'_>) -> bool {
         let is_among = |list: &[u32], value: u32| list.is_empty() || list.contains(&value);
         let is_within = |value: Option<u64>, least: Option<u64>, most: Option<u64>| match value {
             Some(value) => least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most),
@@ -109,7 +109,7 @@ impl Filter {
     }
 
     /// Whether what a program tells is shown: only where nothing is asked for that only a call has.
-    pub fn takes_remark(&self, remark: &Remark<'_>) -> bool {
+    pub fn accepts_annotation(&self, remark: &Remark<'_>) -> bool {
         let Self { function, kind, larger, smaller, longer, shorter, code, failed, rule, thread, pid, .. } = self;
         let names = [function.is_empty(), rule.is_empty(), self.stream_name.is_empty()];
         let numbers = [kind.is_empty(), code.is_empty(), self.stream.is_empty(), !failed];

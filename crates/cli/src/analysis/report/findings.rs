@@ -1,8 +1,8 @@
 //! What breaks a rule, and what failed, in the page's words.
 
-use super::gather::Gather;
-use super::kept::Kept;
+use super::aggregate::Aggregate;
 use super::model::{CodeRow, Example, FailureRow, RuleRow, RuleSite};
+use super::sample::SampledCall;
 use super::summing::{SITES, file_name, rank};
 use aclshim_collect::trace_set::{Found, Process};
 use aclshim_facts::code;
@@ -35,8 +35,8 @@ type ByPlace<'a> = BTreeMap<(String, &'static str, String), (Option<u64>, Vec<(u
 /// The rules that are broken, the worst first.
 pub fn rules(
     processes: &[&Process],
-    gather: &Gather,
-    kept: &[Kept],
+    aggregate: &Aggregate,
+    kept: &[SampledCall],
     begin: u64,
     place: &mut dyn FnMut(usize, u64) -> String,
 ) -> Vec<RuleRow> {
@@ -45,7 +45,7 @@ pub fn rules(
         .enumerate()
         .map(|(at, kept)| ((kept.call.process, kept.call.thread, kept.call.number), at))
         .collect();
-    let broken = gather.broken.all();
+    let broken = aggregate.broken.all();
     let mut names: BTreeMap<&str, (Severity, u64, u64)> = BTreeMap::new();
     for (name, total) in processes.iter().flat_map(|process| process.judge.totals()) {
         let worst = total.worst.unwrap_or(Severity::Portability);
@@ -137,13 +137,13 @@ fn example(found: &Found, pid: u32, begin: u64, call: Option<usize>, stack: Vec<
 }
 
 /// What failed, by code and function.
-pub fn failures(gather: &Gather, kept: &[Kept]) -> Vec<FailureRow> {
-    let mut rows: Vec<FailureRow> = gather
+pub fn failures(aggregate: &Aggregate, kept: &[SampledCall]) -> Vec<FailureRow> {
+    let mut rows: Vec<FailureRow> = aggregate
         .failures
         .all()
         .iter()
         .map(|(&(code, function), count)| {
-            let is_one = |kept: &Kept| kept.call.code == Some(code) && kept.call.function == function;
+            let is_one = |kept: &SampledCall| kept.call.code == Some(code) && kept.call.function == function;
             let may_be: Vec<&Rule> = code::rules(code).filter(|rule| rule.functions.contains(&function)).collect();
             let broken: u128 = kept.iter().filter(|kept| is_one(kept)).fold(0, |bits, kept| bits | kept.call.rules);
             let known: Vec<&str> =
@@ -164,7 +164,7 @@ pub fn failures(gather: &Gather, kept: &[Kept]) -> Vec<FailureRow> {
 }
 
 /// All codes that the page shows, in words.
-pub fn codes(kept: &[Kept], rules: &[RuleRow], failures: &[FailureRow]) -> Vec<CodeRow> {
+pub fn codes(kept: &[SampledCall], rules: &[RuleRow], failures: &[FailureRow]) -> Vec<CodeRow> {
     let returned = kept.iter().filter_map(|kept| kept.call.code).chain(failures.iter().map(|row| row.code));
     let of_rules = rules.iter().flat_map(|rule| {
         let returned = rule.sites.iter().flat_map(|site| site.examples.iter().filter_map(|example| example.returned));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// Everything.
 #[derive(Default, Serialize)]
-pub struct Model {
+pub struct PageModel {
     /// The version of the command.
     pub version: &'static str,
     /// What was read, as it was named.
@@ -15,7 +15,7 @@ pub struct Model {
     /// From then until the end of the last call.
     pub span_ns: u64,
     /// Sums over everything.
-    pub totals: Totals,
+    pub totals: PageTotals,
     /// What is missing.
     pub losses: Vec<Loss>,
     /// Calls that were under way when the recording ends, and other things to know.
@@ -31,7 +31,7 @@ pub struct Model {
     /// Calls over time.
     pub timeline: TimelineRows,
     /// Calls one by one.
-    pub calls: Calls,
+    pub calls: CallColumns,
     /// Whether these are all.
     pub is_complete: bool,
     /// The slowest, by position in `calls`.
@@ -50,7 +50,7 @@ pub struct Model {
 
 /// Sums.
 #[derive(Clone, Default, Serialize)]
-pub struct Totals {
+pub struct PageTotals {
     /// Outermost calls.
     pub calls: u64,
     /// Calls inside another.
@@ -109,7 +109,7 @@ pub struct ProcessRow {
     pub span_ns: Option<[String; 2]>,
     /// Its sums.
     #[serde(flatten)]
-    pub totals: Totals,
+    pub totals: PageTotals,
 }
 
 /// A function.
@@ -149,14 +149,14 @@ pub struct TimelineRows {
     /// Where calls are missing.
     pub gaps: Vec<GapRow>,
     /// What the programs have marked, and their scopes.
-    pub said: Vec<SaidRow>,
+    pub said: Vec<ProgramNoteRow>,
     /// How many more there are.
     pub more_said: u64,
 }
 
 /// A mark or a scope.
 #[derive(Serialize)]
-pub struct SaidRow {
+pub struct ProgramNoteRow {
     /// By position of the track.
     pub track: usize,
     /// When, counted from the first call.
@@ -206,13 +206,13 @@ pub struct TrackRow {
     /// Those that break a rule.
     pub findings: u64,
     /// Its bins that are not empty.
-    pub bins: Bins,
+    pub bins: BinColumns,
 }
 
 /// Bins, column by column.
 #[derive(Default, Serialize)]
 #[allow(missing_docs)] // as in `timeline::Bin`
-pub struct Bins {
+pub struct BinColumns {
     /// The distance from the bin before.
     pub step: Vec<u64>,
     pub calls: Vec<u64>,
@@ -227,8 +227,8 @@ pub struct Bins {
 
 /// Calls, column by column.
 #[derive(Default, Serialize)]
-#[allow(missing_docs)] // as in `happening::Happening`
-pub struct Calls {
+#[allow(missing_docs)] // as in `event::TimelineEvent`
+pub struct CallColumns {
     /// From the first outermost call on.
     pub time: Vec<Option<i64>>,
     pub duration: Vec<Option<u64>>,

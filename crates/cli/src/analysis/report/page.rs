@@ -1,6 +1,6 @@
 //! The page: one file with everything in it.
 
-use super::model::Model;
+use super::model::PageModel;
 use super::sha256;
 use anyhow::Result;
 
@@ -17,7 +17,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// JSON that cannot end the element it stands in, whatever a program is called.
-fn embedded(model: &Model) -> Result<String> {
+fn embedded(model: &PageModel) -> Result<String> {
     let json = serde_json::to_string(model)?;
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -34,7 +34,7 @@ fn embedded(model: &Model) -> Result<String> {
 }
 
 /// The page of a model. The same model gives the same bytes.
-pub fn page(model: &Model) -> Result<String> {
+pub fn page(model: &PageModel) -> Result<String> {
     let data = embedded(model)?;
     let [script_source, style_source] = [SCRIPT, STYLE].map(sha256::source);
     let mut page = String::with_capacity(HTML.len() + STYLE.len() + SCRIPT.len() + data.len());
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_a_program_is_called_stays_inside_the_data() {
         let hostile = "</script><script>alert(1)</script><!--{{script}}\u{2028}&amp;";
-        let model = Model { sources: vec![hostile.into()], ..Model::default() };
+        let model = PageModel { sources: vec![hostile.into()], ..PageModel::default() };
         let page = page(&model).unwrap();
         assert_eq!(page.matches("<script").count(), 2, "the data and the code");
         assert!(!page.contains(hostile) && !page.contains('\u{2028}') && !page.contains("<!--"));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_policy_allows_this_script_and_this_style_and_nothing_else() {
-        let page = page(&Model::default()).unwrap();
+        let page = page(&PageModel::default()).unwrap();
         let policy = page.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
         assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");

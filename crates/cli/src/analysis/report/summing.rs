@@ -1,11 +1,11 @@
 //! From what was gathered to what the page shows.
 
+use super::aggregate::{Aggregate, Gap, ProgramNote, SiteSums, duration_span};
+use super::event::TransferKind;
 use super::findings::{codes, failures, rules};
-use super::gather::{Gap, Gather, Said, SiteSums, duration_span};
-use super::happening::Direction;
-use super::kept::Kept;
 use super::model::*;
-use super::timeline::{Key, Track};
+use super::sample::SampledCall;
+use super::timeline::{Track, TrackKey};
 use aclshim_collect::account::Sums;
 use aclshim_collect::judge::rule_ids;
 use aclshim_collect::trace_set::{FileError, Process, TraceSet};
@@ -22,15 +22,15 @@ pub const SITES: usize = 100;
 const SLOWEST: usize = 25;
 
 /// Names a call site: its process by number, and the address.
-pub type Name<'a> = dyn FnMut(usize, u64) -> String + 'a;
+pub type SiteNamer<'a> = dyn FnMut(usize, u64) -> String + 'a;
 
 /// Everything, in the page's words.
-pub fn model(mut gather: Gather, set: &TraceSet, sources: Vec<String>, name: &mut Name) -> Model {
+pub fn model(mut aggregate: Aggregate, set: &TraceSet, sources: Vec<String>, name: &mut SiteNamer) -> PageModel {
     let processes: Vec<&Process> = set.processes().collect();
-    let (begin, end) = gather.timeline.span.unwrap_or_default();
-    let is_complete = gather.keeper.is_complete();
-    let kept = std::mem::take(&mut gather.keeper).finish();
-    let functions = functions(&processes, &gather);
+    let (begin, end) = aggregate.timeline.span.unwrap_or_default();
+    let is_complete = aggregate.sampler.is_complete();
+    let kept = std::mem::take(&mut aggregate.sampler).finish();
+    let functions = functions(&processes, &aggregate);
     let position: BTreeMap<&str, usize> =
         functions.iter().enumerate().map(|(at, row)| (row.name.as_str(), at)).collect();
     let function = |function: Function| position.get(function.row().name).copied().unwrap_or(0);
@@ -42,34 +42,34 @@ pub fn model(mut gather: Gather, set: &TraceSet, sources: Vec<String>, name: &mu
         labels.and_then(|labels| labels.scope_name(id)).unwrap_or_default().into_owned()
     };
     let calls = calls(&kept, begin, &function, &mut place, &scope);
-    let rules = rules(&processes, &gather, &kept, begin, &mut place);
-    let failures = failures(&gather, &kept);
-    let mut totals = Totals { untimed: gather.untimed, ..Totals::default() };
+    let rules = rules(&processes, &aggregate, &kept, begin, &mut place);
+    let failures = failures(&aggregate, &kept);
+    let mut totals = PageTotals { untimed: aggregate.untimed, ..PageTotals::default() };
     let rows: Vec<ProcessRow> =
-        processes.iter().enumerate().map(|(at, process)| process_row(process, gather.spans.get(&at))).collect();
+        processes.iter().enumerate().map(|(at, process)| process_row(process, aggregate.spans.get(&at))).collect();
     rows.iter().for_each(|row| totals.add(&row.totals));
     for rule in &rules {
         totals.findings[rank(rule.severity)] += rule.count;
     }
-    let (sites, more_sites) = sites(&gather, &mut place);
-    let width_ns = gather.timeline.width_ns();
-    let gaps = gather.gaps.iter().map(|gap| gap_row(gap, begin)).collect();
-    let more_said = gather.more_said;
-    let said = gather.said.iter().map(|said| said_row(said, begin, &processes)).collect();
-    Model {
+    let (sites, more_sites) = sites(&aggregate, &mut place);
+    let width_ns = aggregate.timeline.width_ns();
+    let gaps = aggregate.gaps.iter().map(|gap| gap_row(gap, begin)).collect();
+    let more_said = aggregate.more_said;
+    let said = aggregate.said.iter().map(|said| said_row(said, begin, &processes)).collect();
+    PageModel {
         version: env!("CARGO_PKG_VERSION"),
         sources,
-        begin_ns: gather.timeline.span.map(|_| begin.to_string()),
+        begin_ns: aggregate.timeline.span.map(|_| begin.to_string()),
         span_ns: end - begin,
         losses: losses(&processes, set),
         notes: notes(&processes),
         more_processes: rows.len().saturating_sub(PROCESSES),
         processes: rows.into_iter().take(PROCESSES).collect(),
-        directions: Direction::ALL.map(Direction::name).to_vec(),
+        directions: TransferKind::ALL.map(TransferKind::name).to_vec(),
         timeline: TimelineRows {
             width_ns,
             origin_ns: -((begin % width_ns) as i64),
-            tracks: gather
+            tracks: aggregate
                 .timeline
                 .finish()
                 .iter()
@@ -92,8 +92,8 @@ pub fn model(mut gather: Gather, set: &TraceSet, sources: Vec<String>, name: &mu
     }
 }
 
-impl Totals {
-    fn add(&mut self, other: &Totals) {
+impl PageTotals {
+    fn add(&mut self, other: &PageTotals) {
         self.calls += other.calls;
         self.nested += other.nested;
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -119,7 +119,7 @@ pub fn file_name(path: &Path) -> String {
 
 fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {
     let origin = &process.origin;
-    let mut totals = Totals::default();
+    let mut totals = PageTotals::default();
     for (_, sums) in process.functions() {
         totals.calls += sums.calls;
         totals.nested += sums.nested;
@@ -230,7 +230,7 @@ fn notes(processes: &[&Process]) -> Vec<String> {
     said.take(PROCESSES).collect()
 }
 
-fn functions(processes: &[&Process], gather: &Gather) -> Vec<FunctionRow> {
+fn functions(processes: &[&Process], aggregate: &Aggregate) -> Vec<FunctionRow> {
     let mut sums: BTreeMap<&str, Sums> = BTreeMap::new();
     for (name, of) in processes.iter().flat_map(|process| process.functions()) {
         sums.entry(name).or_default().merge(of);
@@ -239,7 +239,7 @@ fn functions(processes: &[&Process], gather: &Gather) -> Vec<FunctionRow> {
     called
         .map(|(name, sums)| {
             let function = Function::by_name(name);
-            let shape = function.and_then(|function| gather.shapes.get(&function)).cloned().unwrap_or_default();
+            let shape = function.and_then(|function| aggregate.shapes.get(&function)).cloned().unwrap_or_default();
             let filled = |counts: &[u64]| -> Vec<(usize, u64)> {
                 counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
             };
@@ -268,18 +268,18 @@ fn functions(processes: &[&Process], gather: &Gather) -> Vec<FunctionRow> {
 fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize, processes: &[&Process]) -> TrackRow {
     let named = |process: usize, stream: u64| processes.get(process)?.labels.latest_stream(stream);
     let (kind, process, name) = match track.key {
-        Key::Thread(process, 0) => ("thread", Some(process), "a thread whose id is not known".into()),
-        Key::Thread(process, thread) => ("thread", Some(process), format!("thread {thread}")),
-        Key::OtherThreads => ("thread", None, "all other threads".into()),
-        Key::Stream(process, 0) => ("stream", Some(process), "default stream".into()),
-        Key::Stream(process, stream) => match named(process, stream) {
+        TrackKey::Thread(process, 0) => ("thread", Some(process), "a thread whose id is not known".into()),
+        TrackKey::Thread(process, thread) => ("thread", Some(process), format!("thread {thread}")),
+        TrackKey::OtherThreads => ("thread", None, "all other threads".into()),
+        TrackKey::Stream(process, 0) => ("stream", Some(process), "default stream".into()),
+        TrackKey::Stream(process, stream) => match named(process, stream) {
             Some(name) => ("stream", Some(process), format!("{name} (stream {stream:#x})")),
             None => ("stream", Some(process), format!("stream {stream:#x}")),
         },
-        Key::OtherStreams => ("stream", None, "all other streams".into()),
-        Key::Direction(direction) => ("direction", None, direction.name().into()),
+        TrackKey::OtherStreams => ("stream", None, "all other streams".into()),
+        TrackKey::TransferKind(direction) => ("direction", None, direction.name().into()),
     };
-    let mut bins = Bins::default();
+    let mut bins = BinColumns::default();
     let mut last = first;
     for (at, bin) in track.bins() {
         bins.step.push(at - last);
@@ -299,7 +299,7 @@ fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize, pr
         name,
         process,
         direction: match track.key {
-            Key::Direction(direction) => Some(direction as u8),
+            TrackKey::TransferKind(direction) => Some(direction as u8),
             _ => None,
         },
         calls: total.calls,
@@ -316,18 +316,24 @@ fn gap_row(gap: &Gap, begin: u64) -> GapRow {
     GapRow { track: gap.track, from: at(gap.from_ns), to: at(gap.to_ns), calls: gap.calls }
 }
 
-fn said_row(said: &Said, begin: u64, processes: &[&Process]) -> SaidRow {
+fn said_row(said: &ProgramNote, begin: u64, processes: &[&Process]) -> ProgramNoteRow {
     let at = |time: u64| time.wrapping_sub(begin) as i64;
-    let row =
-        SaidRow { track: said.track, at: at(said.time_ns), to: None, kind: "mark", text: String::new(), failures: 0 };
+    let row = ProgramNoteRow {
+        track: said.track,
+        at: at(said.time_ns),
+        to: None,
+        kind: "mark",
+        text: String::new(),
+        failures: 0,
+    };
     match &said.what {
-        Ok(text) => SaidRow { text: text.clone(), ..row },
+        Ok(text) => ProgramNoteRow { text: text.clone(), ..row },
         Err(id) => {
             let process = processes.get(said.process);
             let scope = process.and_then(|process| process.labels.scope(*id));
             let end = scope.and_then(|scope| scope.end);
             let clock = process.and_then(|process| process.origin.calibration.as_ref());
-            SaidRow {
+            ProgramNoteRow {
                 kind: "scope",
                 text: scope.map_or_else(|| format!("#{id}"), |scope| scope.name.to_string()),
                 to: end.and_then(|(ticks, _)| Some(at(clock?.at_ns(ticks)))),
@@ -339,17 +345,17 @@ fn said_row(said: &Said, begin: u64, processes: &[&Process]) -> SaidRow {
 }
 
 fn calls(
-    kept: &[Kept],
+    kept: &[SampledCall],
     begin: u64,
     function: &dyn Fn(Function) -> usize,
     place: &mut dyn FnMut(usize, u64) -> String,
     scope: &dyn Fn(usize, u32) -> String,
-) -> Calls {
-    let mut calls = Calls { rule_sets: vec![Vec::new()], scopes: vec![String::new()], ..Calls::default() };
+) -> CallColumns {
+    let mut calls = CallColumns { rule_sets: vec![Vec::new()], scopes: vec![String::new()], ..CallColumns::default() };
     let mut scopes = BTreeMap::new();
     let mut sets = BTreeMap::from([(0, 0)]);
     let mut places = BTreeMap::new();
-    for Kept { call, thread, stream } in kept {
+    for SampledCall { call, thread, stream } in kept {
         calls.time.push(call.time_ns.map(|time| time.wrapping_sub(begin) as i64));
         calls.duration.push(call.duration_ns);
         calls.function.push(function(call.function));
@@ -380,7 +386,7 @@ fn calls(
     calls
 }
 
-fn slowest(kept: &[Kept]) -> Vec<usize> {
+fn slowest(kept: &[SampledCall]) -> Vec<usize> {
     let mut slowest: Vec<usize> =
         (0..kept.len()).filter(|at| kept[*at].call.duration_ns.is_some() && !kept[*at].call.is_nested).collect();
     slowest.sort_by_key(|at| std::cmp::Reverse(kept[*at].call.duration_ns));
@@ -389,8 +395,8 @@ fn slowest(kept: &[Kept]) -> Vec<usize> {
 }
 
 /// The call sites with the most time in calls. Those of several processes that have the same name are one.
-fn sites(gather: &Gather, place: &mut dyn FnMut(usize, u64) -> String) -> (Vec<SiteRow>, usize) {
-    let mut busiest: Vec<_> = gather.sites.all().iter().collect();
+fn sites(aggregate: &Aggregate, place: &mut dyn FnMut(usize, u64) -> String) -> (Vec<SiteRow>, usize) {
+    let mut busiest: Vec<_> = aggregate.sites.all().iter().collect();
     busiest.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.busy_ns, sums.calls)));
     // Names cost time: only those are asked for that may be shown.
     let rest = busiest.split_off(busiest.len().min(SITES * 10));

@@ -3,7 +3,7 @@
 //! All tracks together have a fixed number of bins. When these are used up every bin becomes twice as wide, so a trace
 //! of any length takes the same room, and the finest picture that this room can hold.
 
-use super::happening::{Direction, Happening};
+use super::event::{TimelineEvent, TransferKind};
 use std::collections::BTreeMap;
 
 /// So many bins are kept.
@@ -49,7 +49,7 @@ impl Bin {
 
 /// What a track shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum TrackKey {
     /// The calls of a thread of a process.
     Thread(usize, u32),
     /// All threads that have no track of their own.
@@ -59,13 +59,13 @@ pub enum Key {
     /// All streams that have no track of their own.
     OtherStreams,
     /// The calls in a direction.
-    Direction(Direction),
+    TransferKind(TransferKind),
 }
 
 /// Calls over time.
 pub struct Track {
     /// Which calls.
-    pub key: Key,
+    pub key: TrackKey,
     /// All together; also of calls whose time is not known.
     pub total: Bin,
     bins: BTreeMap<u64, Bin>,
@@ -77,9 +77,9 @@ pub struct Track {
 pub struct Timeline {
     shift: u32,
     tracks: Vec<Track>,
-    by_key: BTreeMap<Key, usize>,
+    by_key: BTreeMap<TrackKey, usize>,
     /// The tracks that were looked for last: of a thread and of a stream.
-    latest: [Option<(Key, usize)>; 2],
+    latest: [Option<(TrackKey, usize)>; 2],
     threads: usize,
     streams: usize,
     bins: usize,
@@ -110,37 +110,37 @@ impl Timeline {
     }
 
     /// The tracks of a call: its thread's, and its stream's if it has one.
-    pub fn tracks_of(&mut self, call: &Happening) -> (usize, Option<usize>) {
+    pub fn tracks_of(&mut self, call: &TimelineEvent) -> (usize, Option<usize>) {
         let thread = self.thread(call.process, call.thread);
-        let stream = call.stream.map(|stream| self.track(Key::Stream(call.process, stream), 1));
+        let stream = call.stream.map(|stream| self.track(TrackKey::Stream(call.process, stream), 1));
         (thread, stream)
     }
 
     /// The track of a thread.
     pub fn thread(&mut self, process: usize, thread: u32) -> usize {
-        self.track(Key::Thread(process, thread), 0)
+        self.track(TrackKey::Thread(process, thread), 0)
     }
 
-    fn track(&mut self, key: Key, latest: usize) -> usize {
+    fn track(&mut self, key: TrackKey, latest: usize) -> usize {
         if let Some((known, at)) = self.latest[latest]
             && known == key
         {
             return at;
         }
         let is_full = match key {
-            Key::Thread(..) => self.threads >= TRACKS,
-            Key::Stream(..) => self.streams >= TRACKS,
+            TrackKey::Thread(..) => self.threads >= TRACKS,
+            TrackKey::Stream(..) => self.streams >= TRACKS,
             _ => false,
         };
         let wanted = match key {
-            Key::Thread(..) if is_full && !self.by_key.contains_key(&key) => Key::OtherThreads,
-            Key::Stream(..) if is_full && !self.by_key.contains_key(&key) => Key::OtherStreams,
+            TrackKey::Thread(..) if is_full && !self.by_key.contains_key(&key) => TrackKey::OtherThreads,
+            TrackKey::Stream(..) if is_full && !self.by_key.contains_key(&key) => TrackKey::OtherStreams,
             key => key,
         };
         let at = *self.by_key.entry(wanted).or_insert_with(|| {
             match wanted {
-                Key::Thread(..) => self.threads += 1,
-                Key::Stream(..) => self.streams += 1,
+                TrackKey::Thread(..) => self.threads += 1,
+                TrackKey::Stream(..) => self.streams += 1,
                 _ => {}
             }
             self.tracks.push(Track { key: wanted, total: Bin::default(), bins: BTreeMap::new(), last: None });
@@ -151,11 +151,11 @@ impl Timeline {
     }
 
     /// Adds a call to its tracks; a nested one is part of another, and not added.
-    pub fn add(&mut self, call: &Happening, thread: usize, stream: Option<usize>) {
-        let direction = match self.by_key.get(&Key::Direction(call.direction)) {
+    pub fn add(&mut self, call: &TimelineEvent, thread: usize, stream: Option<usize>) {
+        let direction = match self.by_key.get(&TrackKey::TransferKind(call.direction)) {
             Some(at) => *at,
             None => {
-                let at = self.track(Key::Direction(call.direction), 0);
+                let at = self.track(TrackKey::TransferKind(call.direction), 0);
                 self.latest[0] = None;
                 at
             }
@@ -263,10 +263,10 @@ impl Track {
 
 #[cfg(test)]
 mod tests {
-    use super::super::happening::tests::copy;
+    use super::super::event::tests::copy;
     use super::*;
 
-    fn timeline(limit: usize, calls: impl IntoIterator<Item = Happening>) -> Timeline {
+    fn timeline(limit: usize, calls: impl IntoIterator<Item = TimelineEvent>) -> Timeline {
         let mut timeline = Timeline::with_limit(limit);
         for call in calls {
             let (thread, stream) = timeline.tracks_of(&call);
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_long_trace_takes_no_more_bins_than_a_short_one_and_nothing_gets_lost() {
-        let calls = (0..200_000u64).map(|at| Happening { duration_ns: Some(at % 977), ..copy(at * 5003) });
+        let calls = (0..200_000u64).map(|at| TimelineEvent { duration_ns: Some(at % 977), ..copy(at * 5003) });
         let timeline = timeline(512, calls);
         let bins: usize = timeline.tracks.iter().map(|track| track.bins.len()).sum();
         assert!((200..=514).contains(&bins), "{bins}");
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_long_call_lies_over_all_its_bins_and_no_byte_is_lost_on_the_way() {
         for duration in [3 << SHIFT, 1 << 40, u64::MAX] {
-            let call = Happening { duration_ns: Some(duration), bytes: 1_000_003, ..copy(1 << 30) };
+            let call = TimelineEvent { duration_ns: Some(duration), bytes: 1_000_003, ..copy(1 << 30) };
             let timeline = timeline(BINS, [call]);
             let track = &timeline.tracks[0];
             assert!(track.bins.len() as u64 <= PIECES + 1 && track.bins.len() > 2, "{}", track.bins.len());
@@ -313,17 +313,17 @@ mod tests {
 
     #[test]
     fn threads_beyond_the_limit_share_a_track() {
-        let calls = (0..1000).map(|thread| Happening { thread, stream: Some(thread.into()), ..copy(5) });
+        let calls = (0..1000).map(|thread| TimelineEvent { thread, stream: Some(thread.into()), ..copy(5) });
         let timeline = timeline(BINS, calls);
         assert_eq!(timeline.tracks.len(), 2 * TRACKS + 2 + 1);
-        let of = |key: Key| timeline.tracks.iter().find(|track| track.key == key).unwrap().total.calls;
+        let of = |key: TrackKey| timeline.tracks.iter().find(|track| track.key == key).unwrap().total.calls;
         let rest = 1000 - TRACKS as u64;
-        assert_eq!([Key::OtherThreads, Key::OtherStreams, Key::Thread(0, 3)].map(of), [rest, rest, 1]);
+        assert_eq!([TrackKey::OtherThreads, TrackKey::OtherStreams, TrackKey::Thread(0, 3)].map(of), [rest, rest, 1]);
     }
 
     #[test]
     fn a_call_at_an_unknown_time_is_counted_and_in_no_bin() {
-        let timeline = timeline(BINS, [Happening { time_ns: None, ..copy(0) }]);
+        let timeline = timeline(BINS, [TimelineEvent { time_ns: None, ..copy(0) }]);
         assert_eq!((timeline.tracks[0].total.calls, timeline.tracks[0].bins.len(), timeline.span), (1, 0, None));
     }
 }

@@ -81,7 +81,7 @@ struct Clocked {
 }
 
 /// A call site: process, address and function.
-type Site = (usize, u64, Function);
+type SiteKey = (usize, u64, Function);
 
 /// Sizes by powers of 4: class 0 is nothing, class 1 below 4 bytes, and so on.
 pub const CLASSES: usize = 33;
@@ -113,8 +113,8 @@ pub struct Breakdown {
     sizes: BTreeMap<(Direction, usize), CopySum>,
     /// Where the directions of a function begin in `plain`, by its number.
     rows: Vec<usize>,
-    sites: BTreeMap<Site, usize>,
-    sums: Vec<(Site, CopySum)>,
+    sites: BTreeMap<SiteKey, usize>,
+    sums: Vec<(SiteKey, CopySum)>,
     /// At which turn each of them came first.
     since: Vec<u64>,
     quick: Vec<usize>,
@@ -160,7 +160,7 @@ impl Default for Breakdown {
 impl Breakdown {
     /// The sum of a call site.
     #[inline(always)]
-    fn site(&mut self, site: Site) -> &mut CopySum {
+    fn site(&mut self, site: SiteKey) -> &mut CopySum {
         let place = (site.1 ^ (site.2 as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
         let place = place as usize % QUICK;
         if self.sums.get(self.quick[place]).is_none_or(|(known, _)| *known != site) {
@@ -171,7 +171,7 @@ impl Breakdown {
 
     /// Where the sum of a call site stands.
     #[cold]
-    fn look_up(&mut self, site: Site) -> usize {
+    fn look_up(&mut self, site: SiteKey) -> usize {
         let at = *self.sites.entry(site).or_insert(self.sums.len());
         if at == self.sums.len() {
             self.sums.push((site, CopySum::default()));
@@ -239,7 +239,7 @@ impl Breakdown {
     }
 
     /// The call sites, those that took the longest time first.
-    pub fn sites(&self) -> Vec<&(Site, CopySum)> {
+    pub fn sites(&self) -> Vec<&(SiteKey, CopySum)> {
         let mut sites: Vec<_> = self.sums.iter().collect();
         sites.sort_by_key(|(site, sum)| (std::cmp::Reverse((sum.ns, sum.calls)), site.0, site.1));
         sites

@@ -32,7 +32,7 @@ pub struct ScopeStat {
 
 /// A scope by its name, or by process and number while that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum ScopeKey {
     Name(String),
     Number(usize, u32),
 }
@@ -40,7 +40,7 @@ enum Key {
 /// What is added up.
 #[derive(Default)]
 pub struct Scopes {
-    sums: BTreeMap<Key, ScopeStat>,
+    sums: BTreeMap<ScopeKey, ScopeStat>,
 }
 
 impl Scopes {
@@ -51,7 +51,8 @@ impl Scopes {
             return;
         }
         let known = seen.whose.labels.scope(id);
-        let key = known.map_or(Key::Number(seen.whose.process, id), |scope| Key::Name(scope.name.to_string()));
+        let key =
+            known.map_or(ScopeKey::Number(seen.whose.process, id), |scope| ScopeKey::Name(scope.name.to_string()));
         let sum = self.at(key);
         sum.calls += 1;
         match seen.code() {
@@ -64,23 +65,23 @@ impl Scopes {
         }
     }
 
-    fn at(&mut self, key: Key) -> &mut ScopeStat {
+    fn at(&mut self, key: ScopeKey) -> &mut ScopeStat {
         let is_full = self.sums.len() >= MOST && !self.sums.contains_key(&key);
-        self.sums.entry(if is_full { Key::Name(OTHERS.into()) } else { key }).or_default()
+        self.sums.entry(if is_full { ScopeKey::Name(OTHERS.into()) } else { key }).or_default()
     }
 
     /// By name, once everything is read; also scopes without a call.
     pub fn by_name(mut self, set: &TraceSet) -> BTreeMap<String, ScopeStat> {
         for scope in set.processes().flat_map(|process| process.labels.scopes().map(|(_, scope)| scope)) {
-            let sum = self.at(Key::Name(scope.name.to_string()));
+            let sum = self.at(ScopeKey::Name(scope.name.to_string()));
             sum.scopes += 1;
             sum.failures = sum.failures.saturating_add(scope.end.map_or(0, |(_, failures)| failures));
         }
         let mut named: BTreeMap<String, ScopeStat> = BTreeMap::new();
         for (key, sum) in self.sums {
             let name = match key {
-                Key::Name(name) => name,
-                Key::Number(process, id) => {
+                ScopeKey::Name(name) => name,
+                ScopeKey::Number(process, id) => {
                     let labels = set.process(process).map(|process| &process.labels);
                     labels.and_then(|labels| labels.scope_name(id)).unwrap_or_default().into_owned()
                 }

@@ -28,7 +28,7 @@ const MOST_PROCESSES: usize = 1000;
 
 /// What calls of one function and kind add up to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Calls {
+pub struct CallMetrics {
     calls: u64,
     nested: u64,
     errors: u64,
@@ -39,7 +39,7 @@ pub struct Calls {
     duration_ns: u64,
 }
 
-impl Calls {
+impl CallMetrics {
     fn of(sums: &Sums) -> Self {
         Self {
             calls: sums.calls,
@@ -52,7 +52,7 @@ impl Calls {
         }
     }
 
-    fn add(&mut self, other: &Calls) {
+    fn add(&mut self, other: &CallMetrics) {
         let Self { calls, nested, errors, bytes, below, timed, duration_ns } = self;
         let mine = [calls, nested, errors, bytes, timed, duration_ns];
         let more = [other.calls, other.nested, other.errors, other.bytes, other.timed, other.duration_ns];
@@ -64,16 +64,16 @@ impl Calls {
 
 /// What was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct LossMetrics {
     not_recorded: u64,
     overwritten: u64,
     evicted: u64,
     write_failures: u64,
 }
 
-impl Lost {
-    fn zip(self, other: Lost, with: impl Fn(u64, u64) -> u64) -> Lost {
-        Lost {
+impl LossMetrics {
+    fn zip(self, other: LossMetrics, with: impl Fn(u64, u64) -> u64) -> LossMetrics {
+        LossMetrics {
             not_recorded: with(self.not_recorded, other.not_recorded),
             overwritten: with(self.overwritten, other.overwritten),
             evicted: with(self.evicted, other.evicted),
@@ -81,29 +81,29 @@ impl Lost {
         }
     }
 
-    fn add(&mut self, other: Lost) {
+    fn add(&mut self, other: LossMetrics) {
         *self = self.zip(other, u64::saturating_add);
     }
 }
 
 /// What only ever grows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct MetricTotals {
     /// By function, and by kind and direction.
-    calls: BTreeMap<String, BTreeMap<String, Calls>>,
+    calls: BTreeMap<String, BTreeMap<String, CallMetrics>>,
     /// By rule and severity.
     findings: BTreeMap<String, BTreeMap<String, u64>>,
-    lost: Lost,
+    lost: LossMetrics,
 }
 
-impl Totals {
+impl MetricTotals {
     /// Adds what was read of a process, but for what was lost.
     pub fn add_process(&mut self, one: &Drained) {
         let names = &one.drain.origin().functions;
         for (function, kind, direction, sums) in one.drain.account().kinds() {
             let name = names.get(function).filter(|name| Function::by_name(name).is_some());
             let function = self.calls.entry(name.map_or(UNKNOWN, String::as_str).to_owned()).or_default();
-            function.entry(format!("{kind},{}", direction.name())).or_default().add(&Calls::of(sums));
+            function.entry(format!("{kind},{}", direction.name())).or_default().add(&CallMetrics::of(sums));
         }
         for (rule, total) in one.drain.findings() {
             for (severity, found) in SEVERITIES.iter().zip(total.by_severity).filter(|(_, found)| *found > 0) {
@@ -114,12 +114,12 @@ impl Totals {
     }
 
     /// Adds what was lost.
-    pub fn add_lost(&mut self, lost: Lost) {
+    pub fn add_lost(&mut self, lost: LossMetrics) {
         self.lost.add(lost);
     }
 
     /// Adds others. They come from a process that runs as somebody else: names that are not ours are left out.
-    fn add(&mut self, others: &Totals) {
+    fn add(&mut self, others: &MetricTotals) {
         for (function, kinds) in &others.calls {
             for (kind, calls) in kinds {
                 if (function == UNKNOWN || Function::by_name(function).is_some()) && is_kind(kind) {
@@ -150,18 +150,18 @@ fn split(rule: &str) -> (&str, Option<&str>) {
 
 /// A process that is drained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Process {
+pub struct ProcessMetrics {
     /// As its ring file is named.
     pid: String,
     /// The same: with the pid it names one ring file.
     born: String,
     executable: String,
-    lost: Lost,
+    lost: LossMetrics,
     /// The share of its fullest ring, in thousandths.
     fill: u64,
 }
 
-impl Process {
+impl ProcessMetrics {
     /// What is known of it; `fullest` is the most slots that one of its rings had.
     pub fn of(one: &Drained, fullest: u64) -> Self {
         let header = one.file.header();
@@ -174,7 +174,7 @@ impl Process {
             pid: pid.to_owned(),
             born: born.to_owned(),
             executable: executable.chars().take(64).collect(),
-            lost: Lost {
+            lost: LossMetrics {
                 not_recorded: losses.not_recorded,
                 overwritten: losses.overwritten,
                 evicted: one.drain.evicted(),
@@ -185,7 +185,7 @@ impl Process {
     }
 
     /// What it lost.
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> LossMetrics {
         self.lost
     }
 
@@ -200,28 +200,28 @@ impl Process {
 
 /// What a worker tells: all of it each time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct WorkerReport {
     /// What it has counted; losses only of processes that are gone.
-    pub totals: Totals,
+    pub totals: MetricTotals,
     /// What is drained now.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessMetrics>,
 }
 
 /// What all workers have told.
 #[derive(Default)]
 pub struct Metrics {
     /// By user.
-    pub workers: BTreeMap<u32, Report>,
+    pub workers: BTreeMap<u32, WorkerReport>,
     /// Workers that ended by themselves.
     pub failures: u64,
     /// Users who have rings and wait for a worker.
     pub held_back: u64,
     /// Ring files in the folder.
     pub ring_files: u64,
-    past: Totals,
+    past: MetricTotals,
     /// Losses that were told: what is read from rings must not go back when a worker has ended and the next one has not
     /// read it yet.
-    told: Lost,
+    told: LossMetrics,
 }
 
 impl Metrics {
@@ -231,12 +231,12 @@ impl Metrics {
         let Some(report) = self.workers.remove(&user) else { return };
         self.past.add(&report.totals);
         for process in &report.processes {
-            self.past.add_lost(Lost { evicted: process.lost.evicted, ..Lost::default() });
+            self.past.add_lost(LossMetrics { evicted: process.lost.evicted, ..LossMetrics::default() });
         }
     }
 
     /// In words for Prometheus.
-    pub fn render(&mut self, format: Format) -> String {
+    pub fn render(&mut self, format: MetricsFormat) -> String {
         let mut totals = self.past.clone();
         let mut processes = Vec::new();
         for report in self.workers.values() {
@@ -245,29 +245,34 @@ impl Metrics {
             processes.extend(&report.processes);
         }
         self.told = self.told.zip(totals.lost, u64::max);
-        let mut page = Page { format, text: String::new(), name: String::new() };
-        page.family("aclshim_build", Type::Info, "", "The collector.");
+        let mut page = MetricsPage { format, text: String::new(), name: String::new() };
+        page.family("aclshim_build", MetricType::Info, "", "The collector.");
         page.sample("_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-        page.family("aclshim_processes", Type::Gauge, "", "Processes that are drained now.");
+        page.family("aclshim_processes", MetricType::Gauge, "", "Processes that are drained now.");
         page.sample("", &[], processes.len() as u64);
         page.family(
             "aclshim_worker_failures",
-            Type::Counter,
+            MetricType::Counter,
             "",
             "Workers that ended by a failure and were started again.",
         );
         page.sample("_total", &[], self.failures);
         page.family(
             "aclshim_users_held_back",
-            Type::Gauge,
+            MetricType::Gauge,
             "",
             "Users who have rings and wait for a worker because a limit is reached.",
         );
         page.sample("", &[], self.held_back);
-        page.family("aclshim_ring_files", Type::Gauge, "", "Ring files in the folder when it was last looked through.");
+        page.family(
+            "aclshim_ring_files",
+            MetricType::Gauge,
+            "",
+            "Ring files in the folder when it was last looked through.",
+        );
         page.sample("", &[], self.ring_files);
         page.calls(&totals.calls);
-        page.family("aclshim_findings", Type::Counter, "", "Calls that break a rule, by rule and severity.");
+        page.family("aclshim_findings", MetricType::Counter, "", "Calls that break a rule, by rule and severity.");
         for (rule, severities) in &totals.findings {
             let (rule, product) = split(rule);
             for (severity, found) in severities {
@@ -276,19 +281,24 @@ impl Metrics {
             }
         }
         for Counter { name, of, help } in LOSSES {
-            page.family(&format!("aclshim_{name}"), Type::Counter, "", help);
+            page.family(&format!("aclshim_{name}"), MetricType::Counter, "", help);
             page.sample("_total", &[], of(&self.told));
         }
         let named: Vec<_> = processes.into_iter().filter(|process| process.is_named()).take(MOST_PROCESSES).collect();
         for Counter { name, of, help } in LOSSES {
-            page.family(&format!("aclshim_process_{name}"), Type::Counter, "", &format!("{help} Of one process."));
+            page.family(
+                &format!("aclshim_process_{name}"),
+                MetricType::Counter,
+                "",
+                &format!("{help} Of one process."),
+            );
             for process in &named {
                 page.sample("_total", &labels(process), of(&process.lost));
             }
         }
         page.family(
             "aclshim_process_ring_fill_ratio",
-            Type::Gauge,
+            MetricType::Gauge,
             "ratio",
             "How full the fullest ring of a process was in the last minute or two; at 1 calls are lost.",
         );
@@ -299,7 +309,7 @@ impl Metrics {
     }
 }
 
-fn labels(process: &Process) -> [(&'static str, &str); 3] {
+fn labels(process: &ProcessMetrics) -> [(&'static str, &str); 3] {
     [("pid", &process.pid), ("executable", &process.executable), ("born", &process.born)]
 }
 
@@ -310,7 +320,7 @@ struct Counter<T> {
     help: &'static str,
 }
 
-const CALLS: [Counter<Calls>; 3] = [
+const CALLS: [Counter<CallMetrics>; 3] = [
     Counter {
         name: "calls",
         of: |of| of.calls,
@@ -324,7 +334,7 @@ const CALLS: [Counter<Calls>; 3] = [
     Counter { name: "call_errors", of: |of| of.errors, help: "Calls that returned something else than 0." },
 ];
 
-const LOSSES: [Counter<Lost>; 4] = [
+const LOSSES: [Counter<LossMetrics>; 4] = [
     Counter {
         name: "calls_not_recorded",
         of: |lost| lost.not_recorded,
@@ -349,7 +359,7 @@ const LOSSES: [Counter<Lost>; 4] = [
 
 /// How it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum MetricsFormat {
     /// OpenMetrics 1.0.
     OpenMetrics,
     /// The Prometheus text format, version 0.0.4.
@@ -357,34 +367,34 @@ pub enum Format {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum MetricType {
     Counter,
     Gauge,
     Histogram,
     Info,
 }
 
-struct Page {
-    format: Format,
+struct MetricsPage {
+    format: MetricsFormat,
     text: String,
     /// The family that is written now.
     name: String,
 }
 
-impl Page {
+impl MetricsPage {
     /// Begins a family; its samples follow.
-    fn family(&mut self, name: &str, of: Type, unit: &str, help: &str) {
+    fn family(&mut self, name: &str, of: MetricType, unit: &str, help: &str) {
         // The older text names a family as its samples, and knows no info.
         let (full, of) = match (self.format, of) {
-            (Format::OpenMetrics, Type::Counter) => (name.to_owned(), "counter"),
-            (Format::OpenMetrics, Type::Info) => (name.to_owned(), "info"),
-            (Format::Text, Type::Counter) => (format!("{name}_total"), "counter"),
-            (Format::Text, Type::Info) => (format!("{name}_info"), "gauge"),
-            (_, Type::Gauge) => (name.to_owned(), "gauge"),
-            (_, Type::Histogram) => (name.to_owned(), "histogram"),
+            (MetricsFormat::OpenMetrics, MetricType::Counter) => (name.to_owned(), "counter"),
+            (MetricsFormat::OpenMetrics, MetricType::Info) => (name.to_owned(), "info"),
+            (MetricsFormat::Text, MetricType::Counter) => (format!("{name}_total"), "counter"),
+            (MetricsFormat::Text, MetricType::Info) => (format!("{name}_info"), "gauge"),
+            (_, MetricType::Gauge) => (name.to_owned(), "gauge"),
+            (_, MetricType::Histogram) => (name.to_owned(), "histogram"),
         };
         let _ = writeln!(self.text, "# TYPE {full} {of}");
-        if self.format == Format::OpenMetrics && !unit.is_empty() {
+        if self.format == MetricsFormat::OpenMetrics && !unit.is_empty() {
             let _ = writeln!(self.text, "# UNIT {full} {unit}");
         }
         let _ = writeln!(self.text, "# HELP {full} {help}");
@@ -401,21 +411,21 @@ impl Page {
         let _ = writeln!(self.text, "{close} {value}");
     }
 
-    fn calls(&mut self, calls: &BTreeMap<String, BTreeMap<String, Calls>>) {
+    fn calls(&mut self, calls: &BTreeMap<String, BTreeMap<String, CallMetrics>>) {
         let each =
             || calls.iter().flat_map(|(function, kinds)| kinds.iter().map(move |(kind, of)| (function, kind, of)));
         for Counter { name, of: value, help } in CALLS {
-            self.family(&format!("aclshim_{name}"), Type::Counter, "", help);
+            self.family(&format!("aclshim_{name}"), MetricType::Counter, "", help);
             for (function, kind, of) in each() {
                 self.sample("_total", &call_labels(function, kind), value(of));
             }
         }
-        self.family("aclshim_copied_bytes", Type::Counter, "bytes", "Bytes of calls that returned 0.");
+        self.family("aclshim_copied_bytes", MetricType::Counter, "bytes", "Bytes of calls that returned 0.");
         for (function, kind, of) in each() {
             self.sample("_total", &call_labels(function, kind), of.bytes);
         }
         let help = "How long calls took, from entry to return.";
-        self.family("aclshim_call_duration_seconds", Type::Histogram, "seconds", help);
+        self.family("aclshim_call_duration_seconds", MetricType::Histogram, "seconds", help);
         for (function, kind, of) in each() {
             let [function, kind, direction] = call_labels(function, kind);
             for (power, below) in POWERS.iter().zip(of.below) {

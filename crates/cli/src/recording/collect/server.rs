@@ -5,7 +5,7 @@
 //! nothing, or do not read their answer, can keep no other user from being answered, and a client of the same user is
 //! answered if it asks before as many others have connected.
 
-use super::metrics::{Format, Metrics};
+use super::metrics::{Metrics, MetricsFormat};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -45,7 +45,7 @@ pub fn serve(listener: &UnixListener, metrics: &Arc<Mutex<Metrics>>) {
         let mut ready = asked.iter().skip(1).map(|one| one.revents != 0);
         connections.retain_mut(|one| {
             let is_ready = ready.next() == Some(true);
-            (!is_ready || one.advance(metrics) == State::Open) && now < one.deadline()
+            (!is_ready || one.advance(metrics) == ConnectionState::Open) && now < one.deadline()
         });
         if asked[0].revents != 0 {
             accept(listener, &mut connections);
@@ -83,7 +83,7 @@ fn oldest_of_largest_user(users: impl Iterator<Item = u32> + Clone) -> usize {
 
 /// Whether a connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ConnectionState {
     Open,
     Done,
 }
@@ -119,15 +119,17 @@ impl Connection {
     }
 
     /// Reads what there is of the request, or sends what is taken of the answer.
-    fn advance(&mut self, metrics: &Mutex<Metrics>) -> State {
+    fn advance(&mut self, metrics: &Mutex<Metrics>) -> ConnectionState {
         match self.try_advance(metrics) {
             Ok(state) => state,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => State::Open,
-            Err(_) => State::Done,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                ConnectionState::Open
+            }
+            Err(_) => ConnectionState::Done,
         }
     }
 
-    fn try_advance(&mut self, metrics: &Mutex<Metrics>) -> io::Result<State> {
+    fn try_advance(&mut self, metrics: &Mutex<Metrics>) -> io::Result<ConnectionState> {
         if self.answer.is_none() {
             let mut buffer = [0; 1024];
             let read = self.stream.read(&mut buffer)?;
@@ -135,14 +137,14 @@ impl Connection {
             self.request.extend(&buffer[..read]);
             let is_whole = self.request.windows(4).any(|end| end == b"\r\n\r\n");
             if !is_whole && read > 0 && self.request.len() < LONGEST {
-                return Ok(State::Open);
+                return Ok(ConnectionState::Open);
             }
             self.answer = Some((answer(&self.request, metrics), 0));
         }
-        let Some((answer, sent)) = &mut self.answer else { return Ok(State::Open) };
+        let Some((answer, sent)) = &mut self.answer else { return Ok(ConnectionState::Open) };
         *sent += self.stream.write(&answer[*sent..])?;
         self.moved = Instant::now();
-        Ok(if *sent == answer.len() { State::Done } else { State::Open })
+        Ok(if *sent == answer.len() { ConnectionState::Done } else { ConnectionState::Open })
     }
 }
 
@@ -167,7 +169,7 @@ fn answer(request: &[u8], metrics: &Mutex<Metrics>) -> Vec<u8> {
     let path = target.split('?').next().unwrap_or_default();
     let (status, content, body) = match (method, path) {
         ("GET" | "HEAD", "/metrics") => {
-            let body = metrics.lock().unwrap_or_else(PoisonError::into_inner).render(Format::OpenMetrics);
+            let body = metrics.lock().unwrap_or_else(PoisonError::into_inner).render(MetricsFormat::OpenMetrics);
             ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", body)
         }
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "Ask for /metrics.\n".to_owned()),

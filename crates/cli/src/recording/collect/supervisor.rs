@@ -6,8 +6,8 @@
 
 use super::Arguments;
 use super::exposition::{self, Socket};
-use super::metrics::{Format, Metrics, Report};
-use super::owner::{Owner, Owners};
+use super::metrics::{Metrics, MetricsFormat, WorkerReport};
+use super::real_user::{RealUser, RealUsers};
 use super::search::{Round, Search};
 use super::system::{most_descriptors, never_wait, signals, wait};
 use crate::recording::run::say;
@@ -51,9 +51,9 @@ const LAST: Duration = Duration::from_secs(10);
 /// The waits before a worker that fails is started again.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
 
-struct Worker {
+struct WorkerProcess {
     child: Child,
-    owner: Owner,
+    owner: RealUser,
     /// What was read of a line that is not whole yet.
     line: Vec<u8>,
     /// The same of its complaints.
@@ -61,17 +61,17 @@ struct Worker {
 }
 
 /// A worker that failed.
-struct Failed {
+struct FailedWorker {
     at: Instant,
     wait: Duration,
 }
 
 /// Users who have rings and no worker because a limit is reached, by the real user that the limit is for.
-type HeldBack = BTreeMap<Owner, BTreeSet<u32>>;
+type HeldBack = BTreeMap<RealUser, BTreeSet<u32>>;
 
 /// What was found in the present round.
 #[derive(Default)]
-struct Found {
+struct FoundUsers {
     /// Ring files by user.
     files: BTreeMap<u32, u64>,
     held_back: HeldBack,
@@ -82,14 +82,14 @@ struct Supervisor {
     once: bool,
     /// With `once`: users who have had a worker.
     started: BTreeSet<u32>,
-    owners: Owners,
-    found: Found,
+    owners: RealUsers,
+    found: FoundUsers,
     /// Real users of whom it was said that others of theirs wait.
-    said_held_back: BTreeSet<Owner>,
+    said_held_back: BTreeSet<RealUser>,
     /// Users of whom it was said that they have many files.
     said_many: BTreeSet<u32>,
-    workers: BTreeMap<u32, Worker>,
-    failed: BTreeMap<u32, Failed>,
+    workers: BTreeMap<u32, WorkerProcess>,
+    failed: BTreeMap<u32, FailedWorker>,
     metrics: Arc<Mutex<Metrics>>,
     /// Whether everything went well.
     is_well: bool,
@@ -107,8 +107,8 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         folder: arguments.folder.clone(),
         once: arguments.once,
         started: BTreeSet::new(),
-        owners: Owners::default(),
-        found: Found::default(),
+        owners: RealUsers::default(),
+        found: FoundUsers::default(),
         said_held_back: BTreeSet::new(),
         said_many: BTreeSet::new(),
         workers: BTreeMap::new(),
@@ -197,14 +197,14 @@ impl Supervisor {
         match self.spawn(me, user, about.gid()) {
             Ok(child) => {
                 self.started.extend(self.once.then_some(user));
-                self.workers.insert(user, Worker { child, owner, line: Vec::new(), complaint: Vec::new() });
+                self.workers.insert(user, WorkerProcess { child, owner, line: Vec::new(), complaint: Vec::new() });
             }
             Err(error) => self.note_failure(user, &format!("cannot start: {error}")),
         }
     }
 
     /// Whether a real user may have one more worker. The first one he has in any case: others cannot take it from him.
-    fn may_start(&self, owner: Owner) -> bool {
+    fn may_start(&self, owner: RealUser) -> bool {
         match self.workers.values().filter(|worker| worker.owner == owner).count() {
             0 => self.workers.len() < MOST_USERS,
             own => own < MOST_OF_ONE && self.workers.len() < MOST_WORKERS,
@@ -212,7 +212,7 @@ impl Supervisor {
     }
 
     /// Notes that a user waits for a worker, and says so where it is the first one of that real user.
-    fn hold_back(&mut self, owner: Owner, user: u32) {
+    fn hold_back(&mut self, owner: RealUser, user: u32) {
         self.found.held_back.entry(owner).or_default().insert(user);
         if self.said_held_back.insert(owner) {
             say(format_args!(
@@ -227,7 +227,7 @@ impl Supervisor {
 
     /// Tells what a whole round has found.
     fn end_round(&mut self) {
-        let Found { files, held_back } = std::mem::take(&mut self.found);
+        let FoundUsers { files, held_back } = std::mem::take(&mut self.found);
         self.said_held_back.retain(|owner| held_back.contains_key(owner));
         self.said_many.retain(|user| files.get(user).is_some_and(|count| *count > MANY_FILES));
         for (user, count) in files.iter().filter(|(_, count)| **count > MANY_FILES) {
@@ -281,7 +281,7 @@ impl Supervisor {
     fn listen(&mut self) {
         let mut ended = Vec::new();
         for (user, worker) in &mut self.workers {
-            if worker.read(*user, &self.metrics) == Heard::End {
+            if worker.read(*user, &self.metrics) == PipeState::End {
                 ended.push(*user);
             }
         }
@@ -304,7 +304,7 @@ impl Supervisor {
 
     fn note_failure(&mut self, user: u32, why: &str) {
         let wait = self.failed.get(&user).map_or(AGAIN[0], |failed| (failed.wait * 2).min(AGAIN[1]));
-        self.failed.insert(user, Failed { at: Instant::now(), wait });
+        self.failed.insert(user, FailedWorker { at: Instant::now(), wait });
         self.is_well &= !self.once;
         // Said before it is counted: whoever sees the count finds the reason.
         say(format_args!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis()));
@@ -316,7 +316,7 @@ impl Supervisor {
         let begin = Instant::now();
         self.workers.values_mut().for_each(|worker| drop(worker.child.stdin.take()));
         while !self.workers.is_empty() && begin.elapsed() < LAST {
-            let files: Vec<_> = self.workers.values().flat_map(Worker::pipes).collect();
+            let files: Vec<_> = self.workers.values().flat_map(WorkerProcess::pipes).collect();
             wait(&files, Duration::from_millis(100));
             self.listen();
         }
@@ -334,12 +334,12 @@ impl Supervisor {
 }
 
 #[derive(PartialEq, Eq)]
-enum Heard {
+enum PipeState {
     Something,
     End,
 }
 
-impl Worker {
+impl WorkerProcess {
     /// What it tells by.
     fn pipes(&self) -> Vec<BorrowedFd<'_>> {
         let Child { stdout, stderr, .. } = &self.child;
@@ -376,31 +376,31 @@ impl Worker {
     }
 
     /// Takes what it has told.
-    fn read(&mut self, user: u32, metrics: &Mutex<Metrics>) -> Heard {
+    fn read(&mut self, user: u32, metrics: &Mutex<Metrics>) -> PipeState {
         self.relay();
-        let Some(pipe) = &mut self.child.stdout else { return Heard::End };
+        let Some(pipe) = &mut self.child.stdout else { return PipeState::End };
         let mut buffer = [0; 16 * 1024];
         for _ in 0..READS {
             let read = match pipe.read(&mut buffer) {
-                Ok(0) => return Heard::End,
+                Ok(0) => return PipeState::End,
                 Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::Something,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return PipeState::Something,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Heard::End,
+                Err(_) => return PipeState::End,
             };
             self.line.extend(&buffer[..read]);
             if self.line.len() > LONGEST {
-                return Heard::End;
+                return PipeState::End;
             }
             if let Some(end) = self.line.iter().rposition(|&byte| byte == b'\n') {
                 let newest = self.line[..end].rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
-                if let Ok(report) = serde_json::from_slice::<Report>(newest) {
+                if let Ok(report) = serde_json::from_slice::<WorkerReport>(newest) {
                     lock(metrics).workers.insert(user, report);
                 }
                 self.line.drain(..=end);
             }
         }
-        Heard::Something
+        PipeState::Something
     }
 }
 
@@ -487,7 +487,7 @@ impl<'a> Textfile<'a> {
 
     fn write(&mut self, metrics: &Mutex<Metrics>) {
         self.written = Some(Instant::now());
-        let text = lock(metrics).render(Format::Text);
+        let text = lock(metrics).render(MetricsFormat::Text);
         match exposition::write(self.path, &text) {
             Ok(()) => self.is_troubled = false,
             Err(error) if !self.is_troubled => {

@@ -8,7 +8,7 @@
 //! JSON each time.
 
 use super::Arguments;
-use super::metrics::{Process, Report, Totals};
+use super::metrics::{MetricTotals, ProcessMetrics, WorkerReport};
 use super::search::{Round, Search};
 use super::system::{always_wait, can_write, most_descriptors, never_wait, signals, wait};
 use crate::recording::run::say;
@@ -62,7 +62,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     outside.count_kinds();
     // Each process takes one for its ring file, and two for what is written.
     outside.hold_at_most((most_descriptors().saturating_sub(32) / 3) as usize);
-    let mut worker = Worker::new(outside);
+    let mut worker = UserWorker::new(outside);
     if arguments.once {
         return worker.once();
     }
@@ -146,10 +146,10 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-struct Worker {
+struct UserWorker {
     outside: Outside,
     /// Of processes that are gone.
-    past: Totals,
+    past: MetricTotals,
     /// How full the fullest ring of each process was, in this minute and in the one before.
     fullest: BTreeMap<PathBuf, [u64; 2]>,
     minute: Instant,
@@ -163,13 +163,13 @@ struct Worker {
     is_full: bool,
 }
 
-impl Worker {
+impl UserWorker {
     fn new(outside: Outside) -> Self {
         // Who does not listen must not stop us.
         never_wait(libc::STDOUT_FILENO);
         Self {
             outside,
-            past: Totals::default(),
+            past: MetricTotals::default(),
             fullest: BTreeMap::new(),
             minute: Instant::now(),
             told: String::new(),
@@ -218,7 +218,7 @@ impl Worker {
         let past = &mut self.past;
         self.outside.let_go(|one| {
             past.add_process(one);
-            past.add_lost(Process::of(one, 0).lost());
+            past.add_lost(ProcessMetrics::of(one, 0).lost());
         })
     }
 
@@ -229,7 +229,7 @@ impl Worker {
         outside.end(|one| {
             ended += 1;
             past.add_process(one);
-            past.add_lost(Process::of(one, 0).lost());
+            past.add_lost(ProcessMetrics::of(one, 0).lost());
             fullest.remove(&one.file.path);
         });
         ended
@@ -283,7 +283,7 @@ impl Worker {
         if is_over {
             self.minute = Instant::now();
         }
-        let mut report = Report { totals: self.past.clone(), processes: Vec::new() };
+        let mut report = WorkerReport { totals: self.past.clone(), processes: Vec::new() };
         for one in self.outside.drained() {
             let [now, before] = self.fullest.entry(one.file.path.clone()).or_default();
             if is_over {
@@ -291,7 +291,7 @@ impl Worker {
             }
             *now = one.drain.take_fullest().max(waiting(one)).max(*now);
             report.totals.add_process(one);
-            report.processes.push(Process::of(one, *now.max(before)));
+            report.processes.push(ProcessMetrics::of(one, *now.max(before)));
         }
         let line = serde_json::to_string(&report)? + "\n";
         if line != self.told && self.unsent.is_empty() {

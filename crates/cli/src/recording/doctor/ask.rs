@@ -18,7 +18,7 @@ const MARK: &str = "aclshim-doctor-answer ";
 
 /// What a library says of itself.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Answer {
+pub struct LibraryAnswer {
     /// Why it could not be loaded.
     pub error: Option<String>,
     /// The release of CANN.
@@ -36,7 +36,7 @@ pub struct Answer {
 }
 
 /// Asks a library in a process of its own.
-pub fn ask(library: &Path) -> Result<Answer> {
+pub fn ask(library: &Path) -> Result<LibraryAnswer> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(["doctor", "--ask"])
         .arg(library)
@@ -71,18 +71,18 @@ pub fn answer(library: &Path) {
     println!("\n{MARK}{}", serde_json::to_string(&answer).unwrap_or_default());
 }
 
-fn load(library: &Path) -> Answer {
+fn load(library: &Path) -> LibraryAnswer {
     let path = CString::new(library.as_os_str().as_bytes()).unwrap_or_default();
     // SAFETY: a C string; whatever its constructors do they do to this process, which is made for it.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
         // SAFETY: the loader's own message, which is there after a failure.
         let error = unsafe { CStr::from_ptr(libc::dlerror()) };
-        return Answer { error: Some(error.to_string_lossy().into_owned()), ..Answer::default() };
+        return LibraryAnswer { error: Some(error.to_string_lossy().into_owned()), ..LibraryAnswer::default() };
     }
     let has = |name: &str| !symbol(handle, name).is_null();
     let (there, lacking) = FUNCTIONS.iter().map(|row| row.name.to_owned()).partition(|name| has(name));
-    Answer {
+    LibraryAnswer {
         error: None,
         cann: version(handle),
         product: product(handle),

@@ -1,9 +1,9 @@
 //! Which functions each object of a program binds, by which way, and what goes past the shim.
 
-use super::ask::Answer;
+use super::ask::LibraryAnswer;
 use super::image::{Image, implements, is_below};
-use super::program::Program;
-use super::report::{Report, Sight, list};
+use super::program::DoctoredProgram;
+use super::report::{DoctorReport, Sight, list};
 use super::setup::is;
 use aclshim_facts::settings::DEEPBIND;
 use serde_json::json;
@@ -14,7 +14,12 @@ use std::path::Path;
 const SHOWN: usize = 6;
 
 /// Looks at all objects of a program.
-pub fn look(report: &mut Report, program: &Program, shim: Option<&Image>, vendor: Option<&Answer>) {
+pub fn look(
+    report: &mut DoctorReport,
+    program: &DoctoredProgram,
+    shim: Option<&Image>,
+    vendor: Option<&LibraryAnswer>,
+) {
     let Some(main) = program.image.as_ref().filter(|_| !program.listed.found.is_empty()) else { return };
     report.group("its calls");
     let others: Vec<Image> = program.listed.found.iter().filter_map(|(_, path)| Image::read(path).ok()).collect();
@@ -68,7 +73,7 @@ fn functions(names: &[&str]) -> String {
     format!("{} {word} ({})", names.len(), list(names, SHOWN))
 }
 
-fn describe(report: &mut Report, object: &Image, is_vendor: bool) {
+fn describe(report: &mut DoctorReport, object: &Image, is_vendor: bool) {
     let below: Vec<_> = object.imports.iter().filter(|name| is_below(name)).collect();
     let has = |name: &str| object.imports.contains(name);
     let told = json!({
@@ -86,7 +91,7 @@ fn describe(report: &mut Report, object: &Image, is_vendor: bool) {
 }
 
 /// Who gets the calls that an object links.
-fn bound(report: &mut Report, object: &Image, linked: &[&str], objects: &[&Image], shim: Option<&Image>) {
+fn bound(report: &mut DoctorReport, object: &Image, linked: &[&str], objects: &[&Image], shim: Option<&Image>) {
     let first = |name: &&&str| objects.iter().find(|other| other.exports.contains(**name));
     let to_shim = |name: &&&str| first(name).is_some_and(|other| other.exports.contains("aclshim_harness"));
     let (ours, others): (Vec<&str>, Vec<&str>) = linked.iter().partition(|name| to_shim(name));
@@ -103,7 +108,7 @@ fn bound(report: &mut Report, object: &Image, linked: &[&str], objects: &[&Image
 }
 
 /// What goes past the shim in one object.
-fn past(report: &mut Report, object: &Image, is_main: bool) {
+fn past(report: &mut DoctorReport, object: &Image, is_main: bool) {
     let name = object.name();
     let inner: Vec<&str> = object.inner.iter().map(String::as_str).collect();
     if !inner.is_empty() {
@@ -142,7 +147,7 @@ fn past(report: &mut Report, object: &Image, is_main: bool) {
 }
 
 /// Functions that a program needs and the library does not have.
-fn lacking(report: &mut Report, hosts: &[&Image], vendor: &Answer) {
+fn lacking(report: &mut DoctorReport, hosts: &[&Image], vendor: &LibraryAnswer) {
     for object in hosts {
         let linked = object.linked();
         let lacking: Vec<_> = linked.into_iter().filter(|name| vendor.lacks.iter().any(|it| it == name)).collect();
@@ -155,7 +160,7 @@ fn lacking(report: &mut Report, hosts: &[&Image], vendor: &Answer) {
 }
 
 /// Objects that open others while they run; whether there are any.
-fn opening(report: &mut Report, program: &Program, hosts: &[&Image]) -> bool {
+fn opening(report: &mut DoctorReport, program: &DoctoredProgram, hosts: &[&Image]) -> bool {
     if program.is_shell {
         let remedy = "children inherit the preload; ask about the program that copies, or use --run";
         report.warning("shell", "a script of a shell: what it starts is not known", remedy);

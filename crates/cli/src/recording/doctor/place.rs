@@ -1,6 +1,6 @@
 //! Where records go: the folder for files, and the one for rings.
 
-use super::report::{Report, many};
+use super::report::{DoctorReport, many};
 use super::setup::is;
 use aclshim_collect::life::{Life, View};
 use aclshim_facts::settings::{BUDGET, DIR, DRAIN, RING_DIR, RING_SIZE, Setting};
@@ -50,7 +50,7 @@ fn room(folder: &Path) -> Option<(u64, i64)> {
 }
 
 /// Looks at the folder for traces and logs.
-pub fn output(report: &mut Report) {
+pub fn output(report: &mut DoctorReport) {
     report.group("where records go");
     let given = path_of(&DIR);
     let here = std::env::current_dir().unwrap_or_default();
@@ -97,7 +97,7 @@ pub fn output(report: &mut Report) {
 }
 
 /// Looks at the folder for rings, and at what is in it.
-pub fn rings(report: &mut Report) {
+pub fn rings(report: &mut DoctorReport) {
     let folder = path_of(&RING_DIR).unwrap_or_else(|| "/dev/shm".into());
     let shown = folder.display();
     if !folder.is_dir() || !is_writable(&folder) {
@@ -134,7 +134,7 @@ pub fn rings(report: &mut Report) {
 }
 
 /// The largest file that a process may make.
-fn limit(report: &mut Report, ring: u64) {
+fn limit(report: &mut DoctorReport, ring: u64) {
     // SAFETY: zero is a valid answer, which is filled in.
     let most = unsafe {
         let mut limit = std::mem::zeroed::<libc::rlimit>();
@@ -147,7 +147,7 @@ fn limit(report: &mut Report, ring: u64) {
 }
 
 /// Rings of processes that have ended.
-fn leftovers(report: &mut Report, folder: &Path) {
+fn leftovers(report: &mut DoctorReport, folder: &Path) {
     let (mut alive, mut dead, mut bytes) = (0, 0, 0);
     let view = View::new();
     for file in files(folder).unwrap_or_default() {
@@ -177,7 +177,7 @@ fn leftovers(report: &mut Report, folder: &Path) {
 }
 
 /// Whether somebody drains from outside.
-fn collectors(report: &mut Report) {
+fn collectors(report: &mut DoctorReport) {
     let runs: Vec<String> = fs::read_dir("/proc")
         .into_iter()
         .flatten()

@@ -2,7 +2,7 @@
 
 use super::image::{HERE, Image, machine_name};
 use super::loader::{self, Listed};
-use super::report::{Report, Sight, list};
+use super::report::{DoctorReport, Sight, list};
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// A program.
 #[derive(Default)]
-pub struct Program {
+pub struct DoctoredProgram {
     /// The file that the kernel starts in the end, if it is one that can be looked at.
     pub image: Option<Image>,
     /// What the loader would load with it.
@@ -22,11 +22,11 @@ pub struct Program {
 }
 
 /// Looks at a program.
-pub fn look(report: &mut Report, name: &OsStr, shim: Option<&Image>) -> Program {
+pub fn look(report: &mut DoctorReport, name: &OsStr, shim: Option<&Image>) -> DoctoredProgram {
     report.group("the program");
     report.program = Some(name.to_string_lossy().into_owned());
     report.sight = Some(Sight::Unknown);
-    let mut program = Program::default();
+    let mut program = DoctoredProgram::default();
     let Some(mut path) = resolve(name) else {
         let seen = format!("{} was not found, or cannot be executed", name.to_string_lossy());
         report.problem("program", seen, "give its path; for a file of a script language name the interpreter too");
@@ -65,7 +65,7 @@ pub fn look(report: &mut Report, name: &OsStr, shim: Option<&Image>) -> Program 
 }
 
 /// Whether a preload reaches it at all.
-fn can_be_preloaded(report: &mut Report, image: &Image) -> bool {
+fn can_be_preloaded(report: &mut DoctorReport, image: &Image) -> bool {
     let shown = image.path.display();
     if image.machine != HERE {
         let seen = format!("{shown} is for {}, and the shim for {}", machine_name(image.machine), machine_name(HERE));
@@ -151,7 +151,7 @@ fn raised(path: &Path) -> Option<Raised> {
     }
 }
 
-fn libraries(report: &mut Report, listed: &Listed) {
+fn libraries(report: &mut DoctorReport, listed: &Listed) {
     if listed.missing.is_empty() {
         report.ok("libraries", format!("the loader finds all {} libraries that it needs", listed.found.len()));
     } else {

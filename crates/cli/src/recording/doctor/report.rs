@@ -30,7 +30,7 @@ pub enum Sight {
 
 /// One thing that was looked at.
 #[derive(Serialize)]
-struct Line {
+struct CheckLine {
     group: &'static str,
     /// For programs: what it is about.
     id: &'static str,
@@ -41,8 +41,8 @@ struct Line {
 
 /// All that was looked at.
 #[derive(Default)]
-pub struct Report {
-    lines: Vec<Line>,
+pub struct DoctorReport {
+    lines: Vec<CheckLine>,
     group: &'static str,
     /// The program that was looked at.
     pub program: Option<String>,
@@ -54,7 +54,7 @@ pub struct Report {
     pub trial: Option<Value>,
 }
 
-impl Report {
+impl DoctorReport {
     /// What follows is about this.
     pub fn group(&mut self, name: &'static str) {
         self.group = name;
@@ -76,7 +76,7 @@ impl Report {
     }
 
     fn line(&mut self, id: &'static str, level: Level, seen: String, remedy: Option<String>) {
-        self.lines.push(Line { group: self.group, id, level, seen, remedy });
+        self.lines.push(CheckLine { group: self.group, id, level, seen, remedy });
     }
 
     fn count(&self, level: Level) -> usize {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_verdict_comes_first_and_each_remedy_stands_below_what_was_seen() {
-        let mut report = Report::default();
+        let mut report = DoctorReport::default();
         report.group("one");
         report.ok("a", "fine");
         report.group("two");

@@ -2,7 +2,7 @@
 
 use super::image::{HERE, Image, machine_name, release};
 use super::loader;
-use super::report::{Report, list};
+use super::report::{DoctorReport, list};
 use crate::analysis::explain::distance;
 use crate::recording::dropin::find_shim;
 use aclshim_collect::mute::Mute;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Looks at the shim that this command would use.
-pub fn shim(report: &mut Report) -> Option<Image> {
+pub fn shim(report: &mut DoctorReport) -> Option<Image> {
     report.group("the shim");
     let again = "install the command and libaclshim.so of one release together";
     let path = match find_shim() {
@@ -48,7 +48,7 @@ pub fn shim(report: &mut Report) -> Option<Image> {
 }
 
 /// Whether the loader takes it: it is tried on a program that does nothing, this command.
-fn loads(report: &mut Report, shim: &Image) -> bool {
+fn loads(report: &mut DoctorReport, shim: &Image) -> bool {
     // SAFETY: a constant text of the library's.
     let here = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy();
     if let (Some(needed), Some(there)) = (shim.glibc, release(&here))
@@ -83,7 +83,7 @@ fn loads(report: &mut Report, shim: &Image) -> bool {
 }
 
 /// Looks at what is preloaded already.
-pub fn preload(report: &mut Report, shim: Option<&Image>) {
+pub fn preload(report: &mut DoctorReport, shim: Option<&Image>) {
     let entries: Vec<_> = loader::entries().collect();
     let mut shims = 0;
     for entry in &entries {
@@ -122,7 +122,7 @@ pub fn preload(report: &mut Report, shim: Option<&Image>) {
 }
 
 /// Looks at the settings in the environment.
-pub fn settings(report: &mut Report) {
+pub fn settings(report: &mut DoctorReport) {
     report.group("settings");
     let mut set = Vec::new();
     let mut is_sensible = true;

@@ -1,7 +1,7 @@
 //! A trial: the program is started once with the shim, and what came of it is told.
 
 use super::loader;
-use super::report::{Report, Sight, many};
+use super::report::{DoctorReport, Sight, many};
 use aclshim_collect::seen::Nobody;
 use aclshim_collect::trace_set::{Process, ReadOptions, TraceSet};
 use aclshim_facts::settings::{DIR, DRAIN, MODE, RECORD, RING_DIR};
@@ -16,9 +16,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// A folder that is gone when nobody needs it any more.
-struct Folder(PathBuf);
+struct TemporaryFolder(PathBuf);
 
-impl Folder {
+impl TemporaryFolder {
     fn new(above: &Path) -> Result<Self> {
         let path = above.join(format!("aclshim-doctor-{}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&path).with_context(|| path.display().to_string())?;
@@ -26,7 +26,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -91,13 +91,13 @@ fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
 }
 
 /// Runs the program with the shim; what it prints goes to `output`.
-pub fn run(report: &mut Report, shim: &Path, program: &[OsString], output: Stdio) -> Result<()> {
+pub fn run(report: &mut DoctorReport, shim: &Path, program: &[OsString], output: Stdio) -> Result<()> {
     let Some((name, arguments)) = program.split_first() else { return Ok(()) };
     report.group("the run");
     let _signals = Signals::catch();
-    let files = Folder::new(&std::env::temp_dir())?;
+    let files = TemporaryFolder::new(&std::env::temp_dir())?;
     let rings = std::env::var_os(RING_DIR.variable).map_or_else(|| "/dev/shm".into(), PathBuf::from);
-    let rings = Folder::new(&rings)?;
+    let rings = TemporaryFolder::new(&rings)?;
     let out = files.0.join("out");
     let mut command = Command::new(name);
     command

@@ -1,22 +1,22 @@
 //! Which of the vendor's libraries calls will be passed on to, and what it has.
 
-use super::ask::{self, Answer};
+use super::ask::{self, LibraryAnswer};
 use super::image::{HERE, Image, VENDOR, machine_name};
 use super::loader;
-use super::program::Program;
-use super::report::{Report, list};
+use super::program::DoctoredProgram;
+use super::report::{DoctorReport, list};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::settings::REAL;
 use std::path::{Path, PathBuf};
 
 /// Where a library was found.
-struct Candidate {
+struct LibraryCandidate {
     path: PathBuf,
     how: &'static str,
 }
 
 /// Finds the library and asks it who it is; `None` if there is none that can be asked.
-pub fn look(report: &mut Report, program: Option<&Program>) -> Option<Answer> {
+pub fn look(report: &mut DoctorReport, program: Option<&DoctoredProgram>) -> Option<LibraryAnswer> {
     report.group("the vendor's library");
     let candidates = candidates(program);
     let Some(first) = candidates.first() else {
@@ -51,7 +51,7 @@ pub fn look(report: &mut Report, program: Option<&Program>) -> Option<Answer> {
         );
     }
     match ask::ask(&first.path) {
-        Ok(Answer { error: Some(error), .. }) => {
+        Ok(LibraryAnswer { error: Some(error), .. }) => {
             let remedy = format!("source {}, so that the loader finds what it needs", set_env(&first.path));
             let missing = program.map_or(&[][..], |program| &program.listed.missing);
             // The loader's message begins with the name of the file that it did not find.
@@ -76,9 +76,9 @@ pub fn look(report: &mut Report, program: Option<&Program>) -> Option<Answer> {
 }
 
 /// All that might be meant, the one that would be taken first.
-fn candidates(program: Option<&Program>) -> Vec<Candidate> {
+fn candidates(program: Option<&DoctoredProgram>) -> Vec<LibraryCandidate> {
     let mut all = Vec::new();
-    let mut add = |path: PathBuf, how| all.push(Candidate { path, how });
+    let mut add = |path: PathBuf, how| all.push(LibraryCandidate { path, how });
     if let Some(path) = std::env::var_os(REAL.variable).filter(|path| !path.is_empty()) {
         add(path.into(), "ACLSHIM_REAL");
     }
@@ -102,7 +102,7 @@ fn candidates(program: Option<&Program>) -> Vec<Candidate> {
 }
 
 /// Whether `ASCEND_HOME_PATH` names a folder. The vendor's library looks there for its release, among other things.
-fn home(report: &mut Report, library: &Path) -> bool {
+fn home(report: &mut DoctorReport, library: &Path) -> bool {
     let named = std::env::var_os("ASCEND_HOME_PATH").filter(|home| !home.is_empty()).map(PathBuf::from);
     let seen = match named {
         Some(home) if home.is_dir() => return true,
@@ -124,7 +124,7 @@ fn set_env(library: &Path) -> String {
     found.map_or_else(|| "CANN's set_env.sh".into(), |script| script.display().to_string())
 }
 
-fn tell(report: &mut Report, found: &Candidate, image: &Image, answer: &Answer) {
+fn tell(report: &mut DoctorReport, found: &LibraryCandidate, image: &Image, answer: &LibraryAnswer) {
     let shown = found.path.display();
     let cann = answer.cann.as_deref();
     let kind = if answer.is_simulated { "the simulated device" } else { "the vendor's" };

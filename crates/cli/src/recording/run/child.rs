@@ -1,6 +1,6 @@
 //! The program as our child: started with what we were given, sent the signals that we are sent, and waited for.
 
-use super::sentry::Sentry;
+use super::group_signal::GroupSignalDetector;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -83,7 +83,7 @@ fn only(signal: c_int) -> libc::sigset_t {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProgramEnd {
     /// With this status.
     Exited(u8),
     /// By this signal.
@@ -93,7 +93,7 @@ pub enum End {
 /// The running program.
 pub struct Child {
     pid: libc::pid_t,
-    sentry: Sentry,
+    detector: GroupSignalDetector,
     blocked: Blocked,
 }
 
@@ -104,7 +104,7 @@ impl Child {
         // Who ignores it is not told how children end.
         let ignored_child = is_ignored(libc::SIGCHLD);
         set_default(libc::SIGCHLD);
-        let sentry = Sentry::start()?;
+        let detector = GroupSignalDetector::start()?;
         let mut ends = [0; 2];
         // SAFETY: two descriptors of ours.
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -144,10 +144,10 @@ impl Child {
         if is_refused {
             // SAFETY: our own child.
             unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
-            sentry.dismiss();
+            detector.dismiss();
             return Ok(Err(io::Error::from_raw_os_error(i32::from_ne_bytes(why))));
         }
-        Ok(Ok(Self { pid, sentry, blocked }))
+        Ok(Ok(Self { pid, detector, blocked }))
     }
 
     /// Its process.
@@ -156,7 +156,7 @@ impl Child {
     }
 
     /// Waits for its end. Signals are passed on meanwhile, and when it stops, so do we.
-    pub fn wait(mut self) -> End {
+    pub fn wait(mut self) -> ProgramEnd {
         let end = loop {
             let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
             // SAFETY: values of ours, filled if a signal came.
@@ -171,25 +171,25 @@ impl Child {
                 _ => {}
             }
         };
-        self.sentry.dismiss();
+        self.detector.dismiss();
         drop(self.blocked);
         end
     }
 
     /// Looks how children are; others than the program are ours only as the first process of a container.
-    fn look(&mut self) -> Option<End> {
+    fn look(&mut self) -> Option<ProgramEnd> {
         loop {
             let mut status = 0;
             // SAFETY: a value of ours.
             let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG | libc::WUNTRACED) };
             match pid {
                 pid if pid <= 0 => return None,
-                pid if pid == self.sentry.pid => {
-                    self.sentry.is_gone = libc::WIFEXITED(status) || libc::WIFSIGNALED(status)
+                pid if pid == self.detector.pid => {
+                    self.detector.is_gone = libc::WIFEXITED(status) || libc::WIFSIGNALED(status)
                 }
                 pid if pid != self.pid => {}
-                _ if libc::WIFEXITED(status) => return Some(End::Exited(libc::WEXITSTATUS(status) as u8)),
-                _ if libc::WIFSIGNALED(status) => return Some(End::Killed(libc::WTERMSIG(status))),
+                _ if libc::WIFEXITED(status) => return Some(ProgramEnd::Exited(libc::WEXITSTATUS(status) as u8)),
+                _ if libc::WIFSIGNALED(status) => return Some(ProgramEnd::Killed(libc::WTERMSIG(status))),
                 _ if libc::WIFSTOPPED(status) => self.stop(libc::WSTOPSIG(status)),
                 _ => {}
             }
@@ -208,22 +208,22 @@ impl Child {
                     return;
                 }
             }
-            // A later stop signal has discarded ours. The sentry's must not be there when the next one comes.
-            None => _ = self.sentry.got(libc::SIGCONT),
+            // A later stop signal has discarded ours. The detector's must not be there when the next one comes.
+            None => _ = self.detector.got(libc::SIGCONT),
         }
-        // Sent to the whole group, the signal that stopped the program is pending here and at the sentry.
+        // Sent to the whole group, the signal that stopped the program is pending here and at the detector.
         self.discard_of_group(signal);
-        self.sentry.wake_us_after(self.pid);
+        self.detector.wake_us_after(self.pid);
         // SAFETY: this thread, so that the process has stopped before the next statement; see `libc::raise`.
         unsafe { libc::raise(libc::SIGSTOP) };
-        self.sentry.forget();
-        // To be continued discards the stop signals that are pending here, but not the sentry's.
+        self.detector.forget();
+        // To be continued discards the stop signals that are pending here, but not the detector's.
         self.discard_of_group(signal);
     }
 
     /// Discards a signal that the whole group was sent: the program has it already.
     fn discard_of_group(&mut self, signal: c_int) {
-        if self.sentry.got(signal) {
+        if self.detector.got(signal) {
             take_pending(signal);
         }
     }
@@ -231,12 +231,12 @@ impl Child {
     /// Whether it had to be.
     fn pass_on(&mut self, signal: c_int, info: &libc::siginfo_t) -> bool {
         // Asked in any case: it must not be there when the next one comes.
-        let is_of_group = self.sentry.got(signal);
+        let is_of_group = self.detector.got(signal);
         // SAFETY: sent by a process, a signal tells which.
         let sender = if info.si_code <= 0 { unsafe { info.si_pid() } } else { 0 };
         // SAFETY: asks for a number.
         let us = unsafe { libc::getpid() };
-        if is_of_group || sender == us || sender == self.sentry.pid {
+        if is_of_group || sender == us || sender == self.detector.pid {
             return false;
         }
         // What the program sends to its parent is meant for whoever started us.
@@ -261,8 +261,8 @@ impl Child {
     /// the program before it, which then discarded them there.
     fn repeat_stops(&mut self) {
         for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
-            // Only what is pending here: the sentry's may be older than the SIGCONT.
-            self.sentry.got(signal);
+            // Only what is pending here: the detector's may be older than the SIGCONT.
+            self.detector.got(signal);
             if take_pending(signal).is_some() {
                 // SAFETY: as in `pass_on`.
                 unsafe { libc::kill(self.pid, signal) };

@@ -1,9 +1,9 @@
 //! What a run needs before its program is started: the place of its records, and its environment.
 
 use super::environment;
-use super::rings::Place;
-use super::summary::Told;
-use super::watched::Order;
+use super::launch::RunRequest;
+use super::rings::RunFolders;
+use super::summary::RecordSource;
 use crate::config::InForce;
 use crate::recording::dropin::find_shim;
 use aclshim_facts::product::Product;
@@ -22,7 +22,7 @@ const THREADS: u64 = 16;
 /// What a run needs.
 pub struct Plan {
     /// Where its rings and files are.
-    pub place: Place,
+    pub place: RunFolders,
     /// The program's.
     pub environment: Vec<CString>,
     /// The entries of the environment that tell processes of the run from others.
@@ -30,14 +30,14 @@ pub struct Plan {
     /// What makes no sense in the settings.
     pub complaints: Vec<String>,
     /// Where the run can be read.
-    pub told: Told,
+    pub told: RecordSource,
     /// Why no call can be seen.
     pub silent: Option<&'static str>,
 }
 
 impl Plan {
     /// For a program that brings this sanitizer along, if any.
-    pub fn new(order: &Order, sanitizer: Option<&str>) -> Result<Self> {
+    pub fn new(order: &RunRequest, sanitizer: Option<&str>) -> Result<Self> {
         let config = order.config.map(full).transpose()?;
         if let Some(path) = &config {
             std::fs::metadata(path).with_context(|| format!("--config {}", path.display()))?;
@@ -98,13 +98,13 @@ impl Plan {
         }
         let is_ours = |setting: &Setting| order.variables.iter().any(|(name, _)| *name == setting.variable);
         let is_off = |setting: &Setting| !is_ours(setting) && in_force.value(setting) == Some("off".as_ref());
-        let told = if is_off(&CALLS) { Told::Log } else { Told::Trace };
+        let told = if is_off(&CALLS) { RecordSource::Log } else { RecordSource::Trace };
         let silent = match () {
             () if is_off(&MODE) && !order.enforce => Some("ACLSHIM_MODE is off"),
             () if is_off(&RECORD) => Some("ACLSHIM_RECORD is off"),
             () => None,
         };
-        Ok(Self { place: Place { rings, dir }, environment, marks, complaints: in_force.complaints, told, silent })
+        Ok(Self { place: RunFolders { rings, dir }, environment, marks, complaints: in_force.complaints, told, silent })
     }
 }
 

@@ -38,7 +38,7 @@ impl Obstacle {
 
 /// What is known of a program.
 #[derive(Debug, Default)]
-pub struct Program {
+pub struct ProgramFacts {
     /// What is in the way, if anything is.
     pub obstacle: Option<Obstacle>,
     /// The runtime of a sanitizer that it brings.
@@ -57,17 +57,17 @@ pub fn find(name: &OsStr) -> Option<PathBuf> {
 }
 
 /// Looks at a program, and at the interpreter of a script. What cannot be read is not judged.
-pub fn look(path: &Path) -> Program {
-    let Some(start) = start_of(path) else { return Program::default() };
+pub fn look(path: &Path) -> ProgramFacts {
+    let Some(start) = start_of(path) else { return ProgramFacts::default() };
     if let Some(interpreter) = interpreter(&start) {
         // A script's own rights count for nothing.
-        return start_of(&interpreter).map_or_else(Program::default, |_| look_at(&interpreter));
+        return start_of(&interpreter).map_or_else(ProgramFacts::default, |_| look_at(&interpreter));
     }
     look_at(path)
 }
 
-fn look_at(path: &Path) -> Program {
-    let (Ok(about), Ok(bytes)) = (path.metadata(), std::fs::read(path)) else { return Program::default() };
+fn look_at(path: &Path) -> ProgramFacts {
+    let (Ok(about), Ok(bytes)) = (path.metadata(), std::fs::read(path)) else { return ProgramFacts::default() };
     let mut program = of_elf(&bytes, path);
     if program.obstacle.is_none() && is_privileged(path, &about) {
         program.obstacle = Some(Obstacle::Privileged);
@@ -106,25 +106,25 @@ fn is_privileged(path: &Path, about: &std::fs::Metadata) -> bool {
     is_set || has_capabilities && uid != 0
 }
 
-fn of_elf(bytes: &[u8], path: &Path) -> Program {
+fn of_elf(bytes: &[u8], path: &Path) -> ProgramFacts {
     if !bytes.starts_with(&elf::ELFMAG) {
-        return Program::default();
+        return ProgramFacts::default();
     }
-    let foreign = Program { obstacle: Some(Obstacle::Foreign), sanitizer: None };
+    let foreign = ProgramFacts { obstacle: Some(Obstacle::Foreign), sanitizer: None };
     let here = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
     let Ok(header) = elf::FileHeader64::<Endianness>::parse(bytes) else { return foreign };
     if !header.endian().is_ok_and(|endian| endian == Endianness::Little && header.e_machine(endian) == here) {
         return foreign;
     }
     let Ok(header) = elf::FileHeader64::<LittleEndian>::parse(bytes) else { return foreign };
-    let Ok(segments) = header.program_headers(LittleEndian, bytes) else { return Program::default() };
+    let Ok(segments) = header.program_headers(LittleEndian, bytes) else { return ProgramFacts::default() };
     // The loader itself, started as a program, has no interpreter either.
     let is_loader = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld"));
     let has_interpreter = segments.iter().any(|segment| segment.p_type(LittleEndian) == elf::PT_INTERP);
     if !has_interpreter && !is_loader {
-        return Program { obstacle: Some(Obstacle::Static), sanitizer: None };
+        return ProgramFacts { obstacle: Some(Obstacle::Static), sanitizer: None };
     }
-    Program { obstacle: None, sanitizer: sanitizer(header, bytes) }
+    ProgramFacts { obstacle: None, sanitizer: sanitizer(header, bytes) }
 }
 
 /// The first sanitizer among the libraries that a program needs.

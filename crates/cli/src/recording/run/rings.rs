@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Where rings are, and which are those of a run.
 #[derive(Clone)]
-pub struct Place {
+pub struct RunFolders {
     /// The folder of the rings.
     pub rings: PathBuf,
     /// Where their records go: others are none of ours.
@@ -29,7 +29,7 @@ const BEGIN: Duration = Duration::from_secs(1);
 const TICK_NS: u64 = 20_000_000;
 
 /// Drains, and looks for new rings as soon as the folder changes.
-struct Pace {
+struct DrainLoop {
     outside: Outside,
     folder: PathBuf,
     looked: Option<(Instant, u64)>,
@@ -37,8 +37,8 @@ struct Pace {
     began: Instant,
 }
 
-impl Pace {
-    fn new(place: &Place) -> Self {
+impl DrainLoop {
+    fn new(place: &RunFolders) -> Self {
         let mut outside = Outside::new(&place.rings);
         outside.only(&place.dir);
         Self {
@@ -81,20 +81,20 @@ impl Pace {
 }
 
 /// The thread that drains while the program runs. (Its signals are those of the thread that starts it: blocked.)
-pub struct Rings {
+pub struct RingDrainer {
     stop: Arc<AtomicBool>,
     /// Without one all is drained in the end.
     thread: std::io::Result<JoinHandle<usize>>,
-    place: Place,
+    place: RunFolders,
 }
 
-impl Rings {
+impl RingDrainer {
     /// Begins.
-    pub fn start(place: &Place) -> Self {
+    pub fn start(place: &RunFolders) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (of_thread, is_over) = (place.clone(), Arc::clone(&stop));
         let thread = std::thread::Builder::new().spawn(move || {
-            let mut pace = Pace::new(&of_thread);
+            let mut pace = DrainLoop::new(&of_thread);
             while !is_over.load(Ordering::Acquire) {
                 let (_, nap) = pace.round();
                 std::thread::park_timeout(nap);
@@ -113,7 +113,7 @@ impl Rings {
     /// Writes what is left, and says how many processes with rings go on.
     pub fn finish(self) -> usize {
         self.stop.store(true, Ordering::Release);
-        let Ok(thread) = self.thread else { return Pace::new(&self.place).finish() };
+        let Ok(thread) = self.thread else { return DrainLoop::new(&self.place).finish() };
         thread.thread().unpark();
         thread.join().unwrap_or(0)
     }
@@ -136,7 +136,7 @@ pub fn still_running(marks: &[Vec<u8>]) -> Vec<u32> {
 
 /// Leaves a process behind that drains until all rings of the run and all its processes are gone; its number. It has no
 /// terminal, no descriptor and no folder of ours. There must be one thread.
-pub fn detach(place: &Place, marks: &[Vec<u8>]) -> std::io::Result<u32> {
+pub fn detach(place: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
     // SAFETY: there is one thread: the child may do what it likes.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()),
@@ -158,8 +158,8 @@ pub fn detach(place: &Place, marks: &[Vec<u8>]) -> std::io::Result<u32> {
     }
 }
 
-fn drain_alone(place: &Place, marks: &[Vec<u8>]) {
-    let mut pace = Pace::new(place);
+fn drain_alone(place: &RunFolders, marks: &[Vec<u8>]) {
+    let mut pace = DrainLoop::new(place);
     let mut asked = Instant::now();
     loop {
         let (passed, nap) = pace.round();
@@ -174,7 +174,7 @@ fn drain_alone(place: &Place, marks: &[Vec<u8>]) {
 }
 
 /// Rings for this directory that belong to other users, made since: they are read but not written.
-pub fn of_others(place: &Place, since_ns: u64) -> Vec<(u32, u32)> {
+pub fn of_others(place: &RunFolders, since_ns: u64) -> Vec<(u32, u32)> {
     // SAFETY: asks for a number.
     let me = unsafe { libc::geteuid() };
     let is_anothers = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.uid() != me);
@@ -185,7 +185,7 @@ pub fn of_others(place: &Place, since_ns: u64) -> Vec<(u32, u32)> {
 }
 
 /// Our own rings for this directory.
-pub fn own(place: &Place) -> Vec<PathBuf> {
+pub fn own(place: &RunFolders) -> Vec<PathBuf> {
     let is_for_us = |path: &PathBuf| is_own(path) && origin(path).is_some_and(|origin| origin.dir == place.dir);
     reader::files(&place.rings).unwrap_or_default().into_iter().filter(is_for_us).collect()
 }

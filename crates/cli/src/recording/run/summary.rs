@@ -1,6 +1,6 @@
 //! What a run is said to have been, in a few lines.
 
-use super::rings::{self, Place};
+use super::rings::{self, RunFolders};
 use crate::files;
 use crate::output::quantity::{human, plural};
 use aclshim_collect::life::{Life, life};
@@ -39,7 +39,7 @@ pub struct Summary {
 
 /// Where a run can be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum RecordSource {
     /// The trace tells of every call.
     Trace,
     /// There is none (`ACLSHIM_CALLS=off`): the log has the sums.
@@ -48,18 +48,18 @@ pub enum Told {
 
 impl Summary {
     /// Of the processes that have recorded to a directory since; `watch` is shown their calls.
-    pub fn read(place: &Place, since_ns: u64, told: Told, watch: &mut dyn Watch) -> (Self, TraceSet) {
+    pub fn read(place: &RunFolders, since_ns: u64, told: RecordSource, watch: &mut dyn Watch) -> (Self, TraceSet) {
         let mut summary = Self::default();
         let options = ReadOptions { ring_folders: vec![place.rings.clone()], ..ReadOptions::default() };
         let mut set = TraceSet::new(options);
         let files = match told {
-            Told::Trace => {
+            RecordSource::Trace => {
                 if let Err(error) = set.read(&[&place.dir], watch) {
                     summary.remarks.insert(error.to_string());
                 }
                 Vec::new()
             }
-            Told::Log => {
+            RecordSource::Log => {
                 summary.read_logs(&place.dir, since_ns);
                 // What a log does not tell yet.
                 rings::own(place)
@@ -80,7 +80,7 @@ impl Summary {
             summary.evicted += process.evicted;
             summary.write_failures += process.write_failures;
             summary.in_memory += process.slots[1];
-            if told == Told::Log && life(&process.origin) == Life::Gone {
+            if told == RecordSource::Log && life(&process.origin) == Life::Gone {
                 summary.untold += 1;
                 let pid = process.origin.pid;
                 summary.remarks.insert(format!("process {pid} has ended, and not all that it did is in its log"));

@@ -9,14 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A folder for records.
-pub struct Folder {
+pub struct RecordFolder {
     /// Where it is.
     pub path: PathBuf,
     /// The folder that it was made in, unless it was named.
     within: Option<PathBuf>,
 }
 
-impl Folder {
+impl RecordFolder {
     /// The one that was asked for, or a new one below `ACLSHIM_DIR` or `aclshim-out`.
     pub fn new(asked: Option<&Path>, config: Option<&Path>, program: &OsStr) -> Result<Self> {
         let of = |path: &Path| format!("the folder {}", path.display());

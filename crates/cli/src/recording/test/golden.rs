@@ -1,6 +1,6 @@
 //! The golden run of a whole program, from its trace.
 
-use crate::analysis::sarif::Counts;
+use crate::analysis::sarif::SiteCounts;
 use aclshim_collect::seen::{Remark, Seen, Watch};
 use aclshim_collect::trace_set::{Process, TraceSet};
 use aclshim_golden::{Attribute, Call, End, GoldenRun, Item, MARK_INJECTED, MARK_REFUSED, Name, NamedObject};
@@ -15,9 +15,9 @@ use std::path::Path;
 const MOST_LINES: usize = 200;
 
 /// What is gathered while the trace is read.
-pub struct Gather {
+pub struct GoldenVisitor {
     /// How often rules were broken where.
-    pub counts: Counts,
+    pub counts: SiteCounts,
     /// The calls by process, if anybody wants them.
     runs: Option<BTreeMap<usize, GoldenRun>>,
     /// Scopes that have begun and not ended, by process and number.
@@ -26,7 +26,7 @@ pub struct Gather {
 
 /// How a run compares with its golden file.
 #[derive(PartialEq, Eq)]
-pub enum Outcome {
+pub enum GoldenOutcome {
     /// They are the same.
     Same,
     /// The file was written.
@@ -35,14 +35,14 @@ pub enum Outcome {
     Differs(String),
 }
 
-impl Gather {
+impl GoldenVisitor {
     /// With or without the calls.
     pub fn new(with_calls: bool) -> Self {
-        Self { counts: Counts::default(), runs: with_calls.then(BTreeMap::new), open: BTreeMap::new() }
+        Self { counts: SiteCounts::default(), runs: with_calls.then(BTreeMap::new), open: BTreeMap::new() }
     }
 }
 
-impl Watch for Gather {
+impl Watch for GoldenVisitor {
     fn call(&mut self, seen: &Seen<'_>) {
         self.counts.call(seen);
         if let Some(runs) = self.runs.as_mut().filter(|_| !seen.call.is_nested) {
@@ -97,7 +97,7 @@ fn golden_call(seen: &Seen<'_>) -> Call {
     }
 }
 
-impl Gather {
+impl GoldenVisitor {
     /// The scopes that have begun and not ended.
     pub fn open_scopes(&self, set: &TraceSet, takes: &dyn Fn(&Process) -> bool) -> Vec<String> {
         let of_the_run = self.open.iter().filter(|((process, _), _)| set.process(*process).is_some_and(takes));
@@ -131,28 +131,31 @@ impl Gather {
 }
 
 /// Compares a run with a golden file.
-pub fn compare(path: &Path, actual: &str) -> Result<Outcome> {
+pub fn compare(path: &Path, actual: &str) -> Result<GoldenOutcome> {
     let expected = match std::fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(why) if why.kind() == ErrorKind::NotFound => {
-            return Ok(Outcome::Differs("there is no such file yet; --update writes it".into()));
+            return Ok(GoldenOutcome::Differs("there is no such file yet; --update writes it".into()));
         }
         Err(why) => return Err(why).with_context(|| path.display().to_string()),
     };
     Ok(match aclshim_golden::compare(&expected, actual) {
-        None => Outcome::Same,
+        None => GoldenOutcome::Same,
         Some(diff) => {
             let diff = aclshim_golden::cut(&diff, MOST_LINES);
-            Outcome::Differs(format!("the calls are not what it holds; --update accepts them\n{}", diff.trim_end()))
+            GoldenOutcome::Differs(format!(
+                "the calls are not what it holds; --update accepts them\n{}",
+                diff.trim_end()
+            ))
         }
     })
 }
 
 /// Writes a golden file, unless it holds the same already: somebody's comments in it stay.
-pub fn update(path: &Path, actual: &str) -> Result<Outcome> {
+pub fn update(path: &Path, actual: &str) -> Result<GoldenOutcome> {
     if std::fs::read_to_string(path).is_ok_and(|expected| aclshim_golden::compare(&expected, actual).is_none()) {
-        return Ok(Outcome::Same);
+        return Ok(GoldenOutcome::Same);
     }
     super::write(path, actual)?;
-    Ok(Outcome::Updated)
+    Ok(GoldenOutcome::Updated)
 }

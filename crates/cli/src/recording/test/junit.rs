@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The test cases of one process.
-pub struct Suite {
+pub struct JunitSuite {
     /// Its program.
     pub name: String,
     /// When it began, as in `2026-11-16T15:04:05`.
@@ -14,22 +14,22 @@ pub struct Suite {
     /// How long it took.
     pub seconds: f64,
     /// The test cases.
-    pub cases: Vec<Case>,
+    pub cases: Vec<JunitCase>,
 }
 
 /// A test case.
-pub struct Case {
+pub struct JunitCase {
     /// Its name.
     pub name: String,
     /// How long it took.
     pub seconds: f64,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: CaseOutcome,
 }
 
 /// How a test case went.
 #[derive(PartialEq, Eq)]
-pub enum Outcome {
+pub enum CaseOutcome {
     /// Well.
     Passed,
     /// Something was expected and not so: in a word, and in full.
@@ -39,7 +39,7 @@ pub enum Outcome {
 }
 
 /// The document.
-pub fn document(suites: &[Suite]) -> String {
+pub fn document(suites: &[JunitSuite]) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let all = || suites.iter().flat_map(|suite| &suite.cases);
     let seconds: f64 = suites.iter().map(|suite| suite.seconds).sum();
@@ -63,9 +63,9 @@ pub fn document(suites: &[Suite]) -> String {
                 case.seconds
             );
             let _ = match &case.outcome {
-                Outcome::Passed => writeln!(text, "{head}/>"),
-                Outcome::Failed(kind, why) => write_child(&mut text, &head, "failure", kind, why),
-                Outcome::Error(kind, why) => write_child(&mut text, &head, "error", kind, why),
+                CaseOutcome::Passed => writeln!(text, "{head}/>"),
+                CaseOutcome::Failed(kind, why) => write_child(&mut text, &head, "failure", kind, why),
+                CaseOutcome::Error(kind, why) => write_child(&mut text, &head, "error", kind, why),
             };
         }
         text.push_str("  </testsuite>\n");
@@ -81,12 +81,12 @@ fn write_child(text: &mut String, head: &str, element: &str, kind: &str, why: &s
     writeln!(text, "    </testcase>")
 }
 
-fn counts<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
+fn counts<'a>(cases: impl Iterator<Item = &'a JunitCase>) -> String {
     let (mut tests, mut failures, mut errors) = (0, 0, 0);
     for case in cases {
         tests += 1;
-        failures += u32::from(matches!(case.outcome, Outcome::Failed(..)));
-        errors += u32::from(matches!(case.outcome, Outcome::Error(..)));
+        failures += u32::from(matches!(case.outcome, CaseOutcome::Failed(..)));
+        errors += u32::from(matches!(case.outcome, CaseOutcome::Error(..)));
     }
     format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"")
 }

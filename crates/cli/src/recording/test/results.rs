@@ -10,7 +10,7 @@ pub struct Results {
     /// Processes that have used the harness, and their programs.
     pub processes: BTreeMap<u32, String>,
     /// Scopes that have ended, in that order.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<ScopeResult>,
     /// What could not be read.
     pub troubles: Vec<String>,
 }
@@ -27,7 +27,7 @@ struct Harness {
 
 /// A scope that has ended.
 #[derive(Deserialize, Debug)]
-pub struct Scope {
+pub struct ScopeResult {
     /// Its name.
     #[serde(rename = "scope")]
     pub name: String,
@@ -41,15 +41,15 @@ pub struct Scope {
     pub expectations: u64,
     /// What was found in it.
     #[serde(default)]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ScopeFinding>,
     /// What was expected and not so.
     #[serde(default)]
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedExpectation>,
 }
 
 /// How often a rule was broken in a scope.
 #[derive(Deserialize, Debug)]
-pub struct Finding {
+pub struct ScopeFinding {
     /// Its id.
     pub rule: String,
     /// How often that was expected.
@@ -59,7 +59,7 @@ pub struct Finding {
 
 /// An expectation that failed.
 #[derive(Deserialize, Debug)]
-pub struct Failure {
+pub struct FailedExpectation {
     /// What kind of expectation it was.
     #[serde(default)]
     pub kind: String,
@@ -84,7 +84,7 @@ impl Results {
                 results.processes.insert(pid, executable);
                 continue;
             }
-            match serde_json::from_str::<Scope>(line) {
+            match serde_json::from_str::<ScopeResult>(line) {
                 Ok(mut scope) => {
                     for failure in &mut scope.failures {
                         // As it was printed by the program; here it stands among lines of ours.
@@ -110,7 +110,7 @@ impl Results {
     }
 
     /// Scopes that expected something else.
-    pub fn failed(&self) -> impl Iterator<Item = &Scope> {
+    pub fn failed(&self) -> impl Iterator<Item = &ScopeResult> {
         self.scopes.iter().filter(|scope| !scope.failures.is_empty())
     }
 }

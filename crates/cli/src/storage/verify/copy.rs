@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// A segment that is being written. It has its name when it is whole.
-pub struct Copy {
+pub struct SegmentCopy {
     path: PathBuf,
     unfinished: PathBuf,
     file: BufWriter<File>,
@@ -32,7 +32,7 @@ pub struct Copy {
     bytes: u64,
 }
 
-impl Copy {
+impl SegmentCopy {
     /// Begins a file, which must not exist.
     pub fn begin(path: &Path, preamble: &Preamble, header: &[u8]) -> Result<Self> {
         if path.symlink_metadata().is_ok() {
@@ -77,7 +77,7 @@ impl Copy {
 
 /// What a clean copy holds.
 #[derive(Debug, Default)]
-pub struct Copied {
+pub struct RecoveredTrace {
     /// Whose it is.
     pub pid: u32,
     /// Good blocks.
@@ -93,12 +93,12 @@ pub struct Copied {
 }
 
 /// Copies the good blocks of a trace to a new file, which is whole: what is missing is said in it to be lost.
-pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
+pub fn clean(from: &Path, to: &Path) -> Result<RecoveredTrace> {
     let name = from.display();
     let file = progress::reading(from, files::open(from).with_context(|| name.to_string())?);
     let file = BufReader::with_capacity(1 << 20, file);
     let (mut reader, stop) = SegmentReader::open_anyway(file).with_context(|| name.to_string())?;
-    let mut copied = Copied::default();
+    let mut copied = RecoveredTrace::default();
     let mut header = reader.header.clone();
     if stop.is_some() {
         header = match better_header(from) {
@@ -121,7 +121,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
     let mut first_ns = if stop.is_some() { 0 } else { raw.first_ns };
     let starts = Starts::of(from, &header, &raw, stop.is_some());
     let before = if starts.are_zero() { 0 } else { raw.before.max(HEAD as u64) };
-    let mut copy: Option<Copy> = None;
+    let mut copy: Option<SegmentCopy> = None;
     let mut covered = Covered::default();
     let mut totals = [0u64; 3];
     let mut last = BlockHead::default();
@@ -132,7 +132,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<Copied> {
         }
         let copy = match &mut copy {
             Some(copy) => copy,
-            none => none.insert(Copy::begin(to, &Preamble { segment: 0, first_ns, evicted, before }, &header)?),
+            none => none.insert(SegmentCopy::begin(to, &Preamble { segment: 0, first_ns, evicted, before }, &header)?),
         };
         covered.add(&block);
         if head.kind == kind::TOTALS {
@@ -359,7 +359,7 @@ pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
         ..BlockHead::default()
     };
     let preamble = Preamble { first_ns: realtime_ns(), ..Preamble::default() };
-    let mut copy = Copy::begin(to, &preamble, bytes_of(file.header()))?;
+    let mut copy = SegmentCopy::begin(to, &preamble, bytes_of(file.header()))?;
     let mut calls = 0;
     let mut totals = [file.header().not_recorded.load(Ordering::Relaxed), 0, 0];
     // Elsewhere the pid may be another process's.

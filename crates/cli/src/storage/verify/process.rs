@@ -1,8 +1,8 @@
 //! What is left of one process, taken together: whether its segments follow each other, and whether every number is
 //! accounted for.
 
-use super::segment::{Segment, is_backwards};
-use super::verdict::{Note, Verdict};
+use super::segment::{CheckedSegment, is_backwards};
+use super::verdict::{FileNote, FileVerdict};
 use crate::files;
 use aclshim_collect::life::{self, Life};
 use aclshim_collect::trace_set::process_key;
@@ -22,15 +22,15 @@ use std::sync::atomic::Ordering;
 const PIECE: usize = 1 << 14;
 
 /// What is left of a process.
-pub struct Left {
+pub struct ProcessFiles {
     /// Who it is.
     pub origin: Origin,
     /// Whether it runs.
     pub life: Life,
     /// Its segments, and the numbers of the verdicts about them.
-    pub segments: Vec<(usize, Segment)>,
+    pub segments: Vec<(usize, CheckedSegment)>,
     /// Its ring file.
-    pub ring: Option<Ring>,
+    pub ring: Option<RingContent>,
     /// Whether there are older segments of it that were not asked about.
     pub is_part: bool,
     /// A segment of it that was not asked about and is newer than all of these.
@@ -38,7 +38,7 @@ pub struct Left {
 }
 
 /// What a ring file held at one moment.
-pub struct Ring {
+pub struct RingContent {
     /// The number of the verdict about it, if it was asked about.
     pub verdict: Option<usize>,
     /// Where it is.
@@ -51,9 +51,9 @@ pub struct Ring {
     overwritten: u64,
 }
 
-impl Ring {
+impl RingContent {
     /// Looks at a ring file. What is wrong with it is said, if it was asked about.
-    pub fn new(file: &RingReader, mut verdict: Option<(usize, &mut Verdict)>) -> Self {
+    pub fn new(file: &RingReader, mut verdict: Option<(usize, &mut FileVerdict)>) -> Self {
         let mut seen = Self {
             verdict: verdict.as_ref().map(|(number, _)| *number),
             path: file.path.clone(),
@@ -69,7 +69,7 @@ impl Ring {
             let copy = file.ring(number).unwrap_or_else(|error| {
                 if let Some((_, verdict)) = &mut verdict {
                     let what = format!("ring {number} cannot be read, and what it holds is not known: {error}");
-                    verdict.problem(Note::new(what, ""));
+                    verdict.problem(FileNote::new(what, ""));
                 }
                 None
             });
@@ -79,7 +79,7 @@ impl Ring {
                     && begin.is_none_or(|begin| begin.saturating_add(4096 + slots * 64) > size)
                 {
                     let what = format!("ring {number} is missing: the file ends before it, after {size} bytes");
-                    verdict.problem(Note::new(what, "what the other rings hold is read").at(size));
+                    verdict.problem(FileNote::new(what, "what the other rings hold is read").at(size));
                 }
                 continue;
             };
@@ -92,7 +92,9 @@ impl Ring {
             if let (Some((_, verdict)), Some((at, strange))) = (&mut verdict, strange) {
                 let offset = begin.unwrap_or(0) + 4096 + at as u64 * 64;
                 let what = format!("slot {at} of ring {number} holds number {strange}, which belongs elsewhere");
-                verdict.problem(Note::new(what, "this record cannot be trusted").at(offset).of(number as u32, strange));
+                verdict.problem(
+                    FileNote::new(what, "this record cannot be trusted").at(offset).of(number as u32, strange),
+                );
             }
             let mut from = drained;
             while from < end {
@@ -136,7 +138,7 @@ pub struct Balance {
     pub ended: bool,
 }
 
-impl Left {
+impl ProcessFiles {
     /// Nothing is known yet but who it is.
     pub fn new(origin: Origin) -> Self {
         let life = life::life(&origin);
@@ -144,13 +146,13 @@ impl Left {
     }
 
     /// Judges everything together.
-    pub fn judge(mut self, verdicts: &mut [Verdict]) -> Balance {
+    pub fn judge(mut self, verdicts: &mut [FileVerdict]) -> Balance {
         self.sort();
         self.follow(verdicts);
         self.end(verdicts);
         let missing = self.gaps(verdicts);
         let all = || self.segments.iter().map(|(_, segment)| segment);
-        let in_ring = |of: fn(&Ring) -> u64| self.ring.as_ref().map_or(0, of);
+        let in_ring = |of: fn(&RingContent) -> u64| self.ring.as_ref().map_or(0, of);
         let totals = |at: usize| all().filter_map(|segment| Some(segment.totals?[at])).max().unwrap_or(0);
         let not_recorded = totals(0).max(in_ring(|ring| ring.not_recorded));
         let told: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.lost));
@@ -160,7 +162,7 @@ impl Left {
         if told > not_recorded && (is_ended || self.ring.is_some()) && self.life != Life::Alive {
             let what = format!("records tell of {told} calls that were lost, and the totals of {not_recorded}");
             if let Some((verdict, _)) = last {
-                verdicts[*verdict].problem(Note::new(what, "look for another copy"));
+                verdicts[*verdict].problem(FileNote::new(what, "look for another copy"));
             }
         }
         Balance {
@@ -179,7 +181,7 @@ impl Left {
     /// Brings segments into the order in which they were written. One without a whole block has no ticks, and goes to where
     /// its time belongs.
     fn sort(&mut self) {
-        let time = |segment: &Segment| (segment.preamble.first_ns, segment.preamble.segment);
+        let time = |segment: &CheckedSegment| (segment.preamble.first_ns, segment.preamble.segment);
         let all = std::mem::take(&mut self.segments);
         let (mut empty, mut sorted): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, segment)| segment.bytes == 0);
         empty.sort_by_key(|(_, segment)| time(segment));
@@ -197,8 +199,8 @@ impl Left {
     }
 
     /// Whether segments follow each other, each with all that stood before it.
-    fn follow(&self, verdicts: &mut [Verdict]) {
-        let mut before: Option<(usize, &Segment)> = None;
+    fn follow(&self, verdicts: &mut [FileVerdict]) {
+        let mut before: Option<(usize, &CheckedSegment)> = None;
         let mut last_moment = None;
         for (verdict, segment) in &self.segments {
             let number = segment.preamble.segment;
@@ -211,13 +213,13 @@ impl Left {
                             "the next segment tells of {} bytes of blocks up to here, and {found} are there",
                             segment.preamble.before
                         );
-                        verdicts[of].problem(Note::new(what, "its end is missing; look for another copy"));
+                        verdicts[of].problem(FileNote::new(what, "its end is missing; look for another copy"));
                     }
                 }
                 None if number > 0 && self.evicted() > 0 => {
                     let calls = self.evicted();
                     let what = format!("the segments before number {number} were removed, with {calls} calls");
-                    verdicts[*verdict].remark(Note::new(what, "ACLSHIM_BUDGET says how much is kept"));
+                    verdicts[*verdict].remark(FileNote::new(what, "ACLSHIM_BUDGET says how much is kept"));
                 }
                 None if number == 0 || self.is_part => {}
                 other => {
@@ -229,13 +231,13 @@ impl Left {
                     };
                     let what = format!("{name} missing before this one, which is number {number}");
                     verdicts[*verdict]
-                        .problem(Note::new(what, "was it removed, or left behind when the others were copied?"));
+                        .problem(FileNote::new(what, "was it removed, or left behind when the others were copied?"));
                 }
             }
             if let Some([first, last]) = segment.moments {
                 if last_moment.is_some_and(|before| is_backwards(before, first)) {
                     let what = "the clock goes backwards from the segment before to this one";
-                    verdicts[*verdict].problem(Note::new(what, "times of these calls are not to be trusted"));
+                    verdicts[*verdict].problem(FileNote::new(what, "times of these calls are not to be trusted"));
                 }
                 last_moment = Some(last);
             }
@@ -244,7 +246,7 @@ impl Left {
     }
 
     /// Whether what is written comes to an end, and where not, whether the rest is elsewhere.
-    fn end(&mut self, verdicts: &mut [Verdict]) {
+    fn end(&mut self, verdicts: &mut [FileVerdict]) {
         let rest = match (&self.ring, self.life) {
             (Some(_), Life::Alive) => Some("the process runs, and is being written down".to_owned()),
             (Some(ring), _) => {
@@ -263,22 +265,24 @@ impl Left {
             let cut = segment.cut.take();
             match (cut, is_followed) {
                 // What a killed drain did not write its successor has.
-                (Some(note), Some(0)) => verdict.remark(Note {
+                (Some(note), Some(0)) => verdict.remark(FileNote {
                     what: format!("{}: whoever wrote it was killed, and another went on", note.what),
                     remedy: String::new(),
                     ..note
                 }),
                 (Some(note), None) => match &rest {
-                    Some(rest) => {
-                        verdict.remark(Note { what: format!("{}: {rest}", note.what), remedy: remedy.into(), ..note })
-                    }
+                    Some(rest) => verdict.remark(FileNote {
+                        what: format!("{}: {rest}", note.what),
+                        remedy: remedy.into(),
+                        ..note
+                    }),
                     None => verdict.problem(note),
                 },
                 (Some(note), Some(_)) => verdict.problem(note),
                 (None, None) if !segment.is_ended => match (&rest, &self.goes_on_in) {
-                    (_, Some(path)) => verdict.remark(Note::new(format!("goes on in {}", path.display()), "")),
-                    (Some(rest), _) => verdict.remark(Note::new(rest, remedy)),
-                    (None, None) => verdict.problem(Note::new(
+                    (_, Some(path)) => verdict.remark(FileNote::new(format!("goes on in {}", path.display()), "")),
+                    (Some(rest), _) => verdict.remark(FileNote::new(rest, remedy)),
+                    (None, None) => verdict.problem(FileNote::new(
                         "its end is missing: the file was cut, or its process was killed and its ring file is not here",
                         "if the ring file is elsewhere, name its folder by ACLSHIM_RING_DIR",
                     )),
@@ -290,7 +294,7 @@ impl Left {
     }
 
     /// Numbers that nothing accounts for; how many.
-    fn gaps(&self, verdicts: &mut [Verdict]) -> u64 {
+    fn gaps(&self, verdicts: &mut [FileVerdict]) -> u64 {
         // Calls may have been asked to be in no trace.
         const OFF: u32 = 2;
         if self.origin.calls == OFF {
@@ -298,7 +302,7 @@ impl Left {
         }
         let all = || self.segments.iter().map(|(_, segment)| segment);
         // The recovered copy of a later segment has number 0 too, and so has the first one of a later drain.
-        let is_first = |segment: &Segment| segment.preamble.segment == 0 && segment.preamble.before == 0;
+        let is_first = |segment: &CheckedSegment| segment.preamble.segment == 0 && segment.preamble.before == 0;
         let is_first_here = !self.is_part && self.evicted() == 0 && all().next().is_none_or(is_first);
         let mut rings: BTreeMap<u32, Vec<(Range<u64>, usize)>> = BTreeMap::new();
         for (verdict, segment) in &self.segments {
@@ -335,7 +339,7 @@ impl Left {
                         missing = missing.saturating_add(count);
                         let what = format!("{count} slots up to number {} are in no file", range.start - 1);
                         let remedy = "they were lost with what is damaged or missing; calls in them are not counted";
-                        verdicts[verdict].problem(Note::new(what, remedy).of(ring, end));
+                        verdicts[verdict].problem(FileNote::new(what, remedy).of(ring, end));
                     }
                 }
                 end = end.max(range.end);
@@ -346,7 +350,7 @@ impl Left {
 }
 
 /// Whether there are older segments of the same process in the same directory, and one that is newer.
-pub fn beside(path: &Path, of: &Segment) -> (bool, Option<PathBuf>) {
+pub fn beside(path: &Path, of: &CheckedSegment) -> (bool, Option<PathBuf>) {
     let others = path.parent().and_then(|folder| files::with_extension(folder, "acltrace").ok()).unwrap_or_default();
     let (mut has_older, mut newer) = (false, None::<(SegmentOrder, PathBuf)>);
     for other in others {

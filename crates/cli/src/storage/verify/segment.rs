@@ -1,6 +1,6 @@
 //! One segment of a trace, read to its end, and what it tells that must agree with others.
 
-use super::verdict::{Note, Verdict};
+use super::verdict::{FileNote, FileVerdict};
 use crate::files;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::{Head, Layout, Words};
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// What a whole segment tells.
-pub struct Segment {
+pub struct CheckedSegment {
     /// Its process.
     pub origin: Origin,
     /// Its beginning.
@@ -26,7 +26,7 @@ pub struct Segment {
     /// Whether an orderly end is the last that stands in it.
     pub is_ended: bool,
     /// Where it is cut off, and what is said of that.
-    pub cut: Option<Note>,
+    pub cut: Option<FileNote>,
     /// Numbers that it accounts for, by ring.
     pub covers: BTreeMap<u32, Vec<Range<u64>>>,
     /// Outermost calls, and slots.
@@ -46,34 +46,35 @@ pub struct Segment {
 const RECOVER: &str = "`aclshim recover FILE --out DIR` writes what is good to a new file";
 
 /// Reads a segment. `None` if nothing of it can be read; why is said.
-pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -> Option<Segment> {
+pub fn read(path: &Path, verdict: &mut FileVerdict, mut progress: impl FnMut(u64)) -> Option<CheckedSegment> {
     let file = match files::open(path) {
         Ok(file) => file,
         Err(error) => {
-            verdict.unreadable(Note::new(error.to_string(), ""));
+            verdict.unreadable(FileNote::new(error.to_string(), ""));
             return None;
         }
     };
     let mut reader = match SegmentReader::open(BufReader::with_capacity(1 << 20, file)) {
         Ok(reader) => reader,
         Err(stop) => {
-            let note = Note::new(stop.to_string(), "").at(stop.offset);
+            let note = FileNote::new(stop.to_string(), "").at(stop.offset);
             match stop.kind {
-                SegmentErrorKind::Header => verdict.problem(Note { remedy: RECOVER.into(), ..note }),
+                SegmentErrorKind::Header => verdict.problem(FileNote { remedy: RECOVER.into(), ..note }),
                 SegmentErrorKind::Short { .. } => verdict.problem(note),
-                _ if is_beginning(path) => verdict.problem(Note::new("cut off within its first bytes", "").at(0)),
+                _ if is_beginning(path) => verdict.problem(FileNote::new("cut off within its first bytes", "").at(0)),
                 _ => verdict.unreadable(note),
             }
             return None;
         }
     };
     let Some(origin) = Origin::from_bytes(&reader.header) else {
-        verdict
-            .problem(Note::new("the header is too short: nobody can tell whose trace it is", RECOVER).at(HEAD as u64));
+        verdict.problem(
+            FileNote::new("the header is too short: nobody can tell whose trace it is", RECOVER).at(HEAD as u64),
+        );
         return None;
     };
     let opening = reader.good();
-    let mut segment = Segment {
+    let mut segment = CheckedSegment {
         origin,
         preamble: reader.preamble,
         turn: SegmentOrder::new(&reader.preamble, None),
@@ -106,7 +107,7 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
     }
     segment.bytes = reader.good() - opening - reader.lost();
     for damage in reader.damages() {
-        let note = Note::new(damage.to_string(), RECOVER).at(damage.offset);
+        let note = FileNote::new(damage.to_string(), RECOVER).at(damage.offset);
         if damage.is_cut {
             segment.cut = Some(note);
         } else {
@@ -115,7 +116,7 @@ pub fn read(path: &Path, verdict: &mut Verdict, mut progress: impl FnMut(u64)) -
     }
     if reader.skipped() > 0 {
         let what = format!("{} blocks are of a kind that this version of aclshim does not know", reader.skipped());
-        verdict.remark(Note::new(what, "a newer aclshim reads them"));
+        verdict.remark(FileNote::new(what, "a newer aclshim reads them"));
     }
     Some(segment)
 }
@@ -125,13 +126,13 @@ fn is_beginning(path: &Path) -> bool {
     files::first_bytes(path).is_ok_and(|bytes| bytes.len() < MAGIC.len() && MAGIC.starts_with(&bytes))
 }
 
-impl Segment {
-    fn block(&mut self, block: &Block, began: u64, verdict: &mut Verdict) {
+impl CheckedSegment {
+    fn block(&mut self, block: &Block, began: u64, verdict: &mut FileVerdict) {
         let head = &block.head;
         let word = |at: usize| block.payload.as_chunks().0.get(at).map(|word| u64::from_le_bytes(*word));
         self.is_ended = head.kind == kind::END;
         if head.kind != kind::SLOTS && head.kind <= kind::TOTALS && word(0).is_none() {
-            verdict.problem(Note::new(format!("a block of kind {} is too short", head.kind), RECOVER).at(began));
+            verdict.problem(FileNote::new(format!("a block of kind {} is too short", head.kind), RECOVER).at(began));
         }
         match (head.kind, word(0)) {
             (kind::SLOTS, _) => self.records(block, began, verdict),
@@ -146,7 +147,7 @@ impl Segment {
                 let [_, last] = self.moments.unwrap_or([moment; 2]);
                 if is_backwards(last, moment) {
                     let what = format!("the clock goes backwards: ticks and nanoseconds {last:?}, then {moment:?}");
-                    verdict.problem(Note::new(what, "times of these calls are not to be trusted").at(began));
+                    verdict.problem(FileNote::new(what, "times of these calls are not to be trusted").at(began));
                 }
                 self.moments = Some([self.moments.map_or(moment, |[first, _]| first), moment]);
             }
@@ -154,8 +155,9 @@ impl Segment {
                 let found = self.preamble.before.saturating_add(self.bytes);
                 if said != found {
                     let what = format!("its end tells of {said} bytes of blocks before, and {found} are there");
-                    verdict
-                        .problem(Note::new(what, "something was taken out or put in; look for another copy").at(began));
+                    verdict.problem(
+                        FileNote::new(what, "something was taken out or put in; look for another copy").at(began),
+                    );
                 }
             }
             _ => {}
@@ -163,7 +165,7 @@ impl Segment {
     }
 
     /// Numbers that follow each other, whole records, and as many calls as the head says.
-    fn records(&mut self, block: &Block, began: u64, verdict: &mut Verdict) {
+    fn records(&mut self, block: &Block, began: u64, verdict: &mut FileVerdict) {
         let head = &block.head;
         let slots: Vec<Words> = block.slots().collect();
         let (mut at, mut calls) = (0, 0);
@@ -172,7 +174,7 @@ impl Segment {
             let here = Head(rest[0][0]);
             if here.number(number) != number {
                 let what = format!("slot {at} of the block says that its number is {}", here.number(number));
-                verdict.problem(Note::new(what, RECOVER).at(began).of(head.ring, number));
+                verdict.problem(FileNote::new(what, RECOVER).at(began).of(head.ring, number));
                 break;
             }
             // One that is not known is one slot long.
@@ -191,7 +193,7 @@ impl Segment {
         }
         if calls != u64::from(head.flags) && at == slots.len() {
             let what = format!("the block's head tells of {} calls, and {calls} are in it", head.flags);
-            verdict.problem(Note::new(what, RECOVER).at(began).of(head.ring, head.first));
+            verdict.problem(FileNote::new(what, RECOVER).at(began).of(head.ring, head.first));
         }
         self.calls += calls;
         self.slots += slots.len() as u64;
@@ -214,11 +216,11 @@ pub fn is_backwards(before: [u64; 2], after: [u64; 2]) -> bool {
 }
 
 /// A log: lines that do not parse.
-pub fn log(path: &Path, verdict: &mut Verdict) {
+pub fn log(path: &Path, verdict: &mut FileVerdict) {
     use std::io::BufRead;
     let file = match files::open(path) {
         Ok(file) => file,
-        Err(error) => return verdict.unreadable(Note::new(error.to_string(), "")),
+        Err(error) => return verdict.unreadable(FileNote::new(error.to_string(), "")),
     };
     /// No line of ours is longer.
     const LONGEST: u64 = 1 << 20;
@@ -232,14 +234,14 @@ pub fn log(path: &Path, verdict: &mut Verdict) {
             Ok(length) => {
                 let is_object = serde_json::from_slice::<serde_json::Value>(&line).is_ok_and(|value| value.is_object());
                 if line.last() != Some(&b'\n') && (length as u64) < LONGEST {
-                    verdict.remark(Note::new("the last line was cut off, as a kill does", "").at(offset));
+                    verdict.remark(FileNote::new("the last line was cut off, as a kill does", "").at(offset));
                 } else if !is_object && bad < 100 {
                     bad += 1;
-                    verdict.problem(Note::new("not a JSON object", "the other lines can be used").at(offset));
+                    verdict.problem(FileNote::new("not a JSON object", "the other lines can be used").at(offset));
                 }
                 offset += length as u64;
             }
-            Err(error) => return verdict.problem(Note::new(error.to_string(), "").at(offset)),
+            Err(error) => return verdict.problem(FileNote::new(error.to_string(), "").at(offset)),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// How a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum FileState {
     /// Nothing is wrong.
     Whole,
     /// Something is missing, or is not as it was written.
@@ -20,7 +20,7 @@ pub enum State {
 
 /// Something that is to be said of a file.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Note {
+pub struct FileNote {
     /// What it is.
     pub what: String,
     /// What to do about it.
@@ -34,7 +34,7 @@ pub struct Note {
     pub number: Option<u64>,
 }
 
-impl Note {
+impl FileNote {
     /// What, and what to do.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into(), ..Self::default() }
@@ -53,49 +53,49 @@ impl Note {
 
 /// What is said of one file.
 #[derive(Debug, Serialize)]
-pub struct Verdict {
+pub struct FileVerdict {
     /// The file.
     pub path: PathBuf,
     /// What it is.
     pub kind: &'static str,
     /// How it is.
-    pub state: State,
+    pub state: FileState,
     /// What is wrong with it.
-    pub problems: Vec<Note>,
+    pub problems: Vec<FileNote>,
     /// What is worth knowing, and no damage.
-    pub remarks: Vec<Note>,
+    pub remarks: Vec<FileNote>,
 }
 
-impl Verdict {
+impl FileVerdict {
     /// Of a file that nothing is known against.
     pub fn new(path: PathBuf, kind: Option<FileKind>) -> Self {
         let kind = kind.map_or("unknown", FileKind::name);
-        Self { path, kind, state: State::Whole, problems: Vec::new(), remarks: Vec::new() }
+        Self { path, kind, state: FileState::Whole, problems: Vec::new(), remarks: Vec::new() }
     }
 
     /// Something is wrong.
-    pub fn problem(&mut self, note: Note) {
-        self.state = self.state.max(State::Damaged);
+    pub fn problem(&mut self, note: FileNote) {
+        self.state = self.state.max(FileState::Damaged);
         self.problems.push(note);
     }
 
     /// Nothing of it can be read.
-    pub fn unreadable(&mut self, note: Note) {
-        self.state = State::Unreadable;
+    pub fn unreadable(&mut self, note: FileNote) {
+        self.state = FileState::Unreadable;
         self.problems.push(note);
     }
 
     /// Something is worth knowing.
-    pub fn remark(&mut self, note: Note) {
+    pub fn remark(&mut self, note: FileNote) {
         self.remarks.push(note);
     }
 
     /// For people.
     pub fn text(&self) -> String {
         let state = match self.state {
-            State::Whole => "ok",
-            State::Damaged => "damaged",
-            State::Unreadable => "cannot be read",
+            FileState::Whole => "ok",
+            FileState::Damaged => "damaged",
+            FileState::Unreadable => "cannot be read",
         };
         let mut text = format!("{}: {state}\n", escape::path(&self.path));
         for note in self.problems.iter().chain(&self.remarks) {

@@ -1,6 +1,6 @@
 //! Several breakdowns side by side, each shown some of the calls, and what they add up to together.
 
-use super::{Breakdown, CopySum, SLOWEST, Site};
+use super::{Breakdown, CopySum, SLOWEST, SiteKey};
 use aclshim_collect::seen::Abreast;
 use std::cmp::Reverse;
 
@@ -35,7 +35,7 @@ impl Breakdown {
     fn join_sites(&mut self, others: &[Self]) {
         let sites =
             |breakdown: &Self| breakdown.since.iter().copied().zip(breakdown.sums.iter().copied()).collect::<Vec<_>>();
-        let mut all: Vec<(u64, (Site, CopySum))> = sites(self);
+        let mut all: Vec<(u64, (SiteKey, CopySum))> = sites(self);
         all.extend(others.iter().flat_map(sites));
         all.sort_by_key(|(since, _)| *since);
         self.turn = 0;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// A mark, a scope or a name for programs. Unlike a call it has an `event`.
 #[derive(Default, Serialize)]
-struct Line<'a> {
+struct AnnotationLine<'a> {
     time_ns: Option<u64>,
     pid: u32,
     thread: u32,
@@ -64,23 +64,23 @@ pub fn as_text(remark: &Remark<'_>) -> String {
 
 /// For programs.
 pub fn as_json(remark: &Remark<'_>) -> String {
-    let line = Line {
+    let line = AnnotationLine {
         time_ns: remark.time_ns(),
         pid: remark.whose.origin.pid,
         thread: remark.whose.thread,
-        ..Line::default()
+        ..AnnotationLine::default()
     };
     let ended;
     let line = match remark.what {
-        Annotation::Mark { text } => Line { event: "mark", text: Some(text), ..line },
+        Annotation::Mark { text } => AnnotationLine { event: "mark", text: Some(text), ..line },
         Annotation::Scope { id, parent, name } => {
             let parent = Some(*parent).filter(|parent| *parent != 0);
-            Line { event: "scope", scope: Some(name), scope_id: Some(*id), parent, ..line }
+            AnnotationLine { event: "scope", scope: Some(name), scope_id: Some(*id), parent, ..line }
         }
         Annotation::ScopeEnd { id, failures } => {
             ended = remark.whose.labels.scope_name(*id);
             let (scope_id, failures) = (Some(*id), Some(*failures));
-            Line { event: "scope_end", scope: ended.as_deref(), scope_id, failures, ..line }
+            AnnotationLine { event: "scope_end", scope: ended.as_deref(), scope_id, failures, ..line }
         }
         Annotation::Name { kind, begin, size, name } => {
             let (kind, bytes) = match kind {
@@ -88,7 +88,7 @@ pub fn as_json(remark: &Remark<'_>) -> String {
                 NamedKind::Buffer => ("buffer", Some(*size)),
             };
             let (kind, address) = (Some(kind), Some(format!("{begin:#x}")));
-            Line { event: "name", kind, address, bytes, name: Some(name), ..line }
+            AnnotationLine { event: "name", kind, address, bytes, name: Some(name), ..line }
         }
     };
     serde_json::to_string(&line).unwrap_or_default()

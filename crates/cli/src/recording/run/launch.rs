@@ -1,9 +1,9 @@
 //! A program that runs while its rings are drained.
 
-use super::child::{Child, End};
+use super::child::{Child, ProgramEnd};
 use super::plan::Plan;
-use super::rings::{self, Place, Rings};
-use super::summary::Told;
+use super::rings::{self, RingDrainer, RunFolders};
+use super::summary::RecordSource;
 use super::{NOT_FOUND, NOT_STARTED, program, say};
 use aclshim_facts::settings::Setting;
 use aclshim_trace::system::clock::realtime_ns;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// What is to be run, and how.
-pub struct Order<'a> {
+pub struct RunRequest<'a> {
     /// Where traces and logs go.
     pub out: Option<&'a Path>,
     /// Whether what the vendor would refuse is refused.
@@ -36,19 +36,19 @@ pub struct Order<'a> {
 }
 
 /// A run that is over.
-pub struct Ran {
+pub struct CompletedRun {
     /// How the program ended.
-    pub end: End,
+    pub end: ProgramEnd,
     /// The program's process.
     pub pid: u32,
     /// Where its records are.
-    pub place: Place,
+    pub place: RunFolders,
     /// Its processes were born after this moment.
     pub since_ns: u64,
     /// How long it ran.
     pub duration_ns: u64,
     /// Where the run can be read.
-    pub told: Told,
+    pub told: RecordSource,
     /// Why no call could be seen.
     pub silent: Option<&'static str>,
     still_running: Vec<u32>,
@@ -56,9 +56,9 @@ pub struct Ran {
     collector: std::io::Result<Option<u32>>,
 }
 
-impl Order<'_> {
+impl RunRequest<'_> {
     /// Runs it to its end; the inner error is the status of a program that could not be started.
-    pub fn watch(&self) -> Result<Result<Ran, ExitCode>> {
+    pub fn watch(&self) -> Result<Result<CompletedRun, ExitCode>> {
         let name = &self.command[0];
         let found = program::find(name);
         let about = found.as_deref().map(program::look).unwrap_or_default();
@@ -85,7 +85,7 @@ impl Order<'_> {
             }
         };
         let pid = child.id();
-        let rings = Rings::start(&plan.place);
+        let rings = RingDrainer::start(&plan.place);
         let end = child.wait();
         let duration_ns = realtime_ns().saturating_sub(since_ns);
         let going_on = rings.finish();
@@ -93,11 +93,11 @@ impl Order<'_> {
         let collector =
             (going_on > 0 || !still_running.is_empty()).then(|| rings::detach(&plan.place, &plan.marks)).transpose();
         let Plan { place, told, silent, .. } = plan;
-        Ok(Ok(Ran { end, pid, place, since_ns, duration_ns, told, silent, still_running, collector }))
+        Ok(Ok(CompletedRun { end, pid, place, since_ns, duration_ns, told, silent, still_running, collector }))
     }
 }
 
-impl Ran {
+impl CompletedRun {
     /// Whether no process of the run goes on.
     pub fn is_over(&self) -> bool {
         matches!(self.collector, Ok(None))

@@ -1,7 +1,7 @@
 //! What the page is made of, gathered call by call. The memory that it takes does not grow with the number of calls.
 
-use super::happening::Happening;
-use super::kept::Keeper;
+use super::event::TimelineEvent;
+use super::sample::CallSampler;
 use super::timeline::Timeline;
 use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_facts::Function;
@@ -59,7 +59,7 @@ pub struct Gap {
 }
 
 /// A mark, or the beginning of a scope.
-pub struct Said {
+pub struct ProgramNote {
     /// The process, by number.
     pub process: usize,
     /// The thread's track.
@@ -72,25 +72,25 @@ pub struct Said {
 
 /// Everything that is gathered.
 #[derive(Default)]
-pub struct Gather {
+pub struct Aggregate {
     /// Over time.
     pub timeline: Timeline,
     /// One by one.
-    pub keeper: Keeper,
+    pub sampler: CallSampler,
     /// By function.
     pub shapes: BTreeMap<Function, Shape>,
     /// By process and address.
-    pub sites: Counted<(usize, u64), SiteSums>,
+    pub sites: BoundedMap<(usize, u64), SiteSums>,
     /// Calls that break a rule: by process, rule and address.
-    pub broken: Counted<(usize, u8, u64), u64>,
+    pub broken: BoundedMap<(usize, u8, u64), u64>,
     /// Calls that failed, by code and function.
-    pub failures: Counted<(i32, Function), u64>,
+    pub failures: BoundedMap<(i32, Function), u64>,
     /// When the calls of each process began and ended.
     pub spans: BTreeMap<usize, (u64, u64)>,
     /// Where calls are missing, as far as that is known.
     pub gaps: Vec<Gap>,
     /// Marks and scopes.
-    pub said: Vec<Said>,
+    pub said: Vec<ProgramNote>,
     /// How many more there are.
     pub more_said: u64,
     /// Calls whose time is not known.
@@ -100,19 +100,19 @@ pub struct Gather {
 }
 
 /// A map that stops taking new keys when it is full, and counts what did not find a place.
-pub struct Counted<K, V> {
+pub struct BoundedMap<K, V> {
     map: BTreeMap<K, V>,
     /// What did not find a place.
     pub others: V,
 }
 
-impl<K, V: Default> Default for Counted<K, V> {
+impl<K, V: Default> Default for BoundedMap<K, V> {
     fn default() -> Self {
         Self { map: BTreeMap::new(), others: V::default() }
     }
 }
 
-impl<K: Ord, V: Default> Counted<K, V> {
+impl<K: Ord, V: Default> BoundedMap<K, V> {
     fn at(&mut self, key: K) -> &mut V {
         if self.map.len() >= SITES && !self.map.contains_key(&key) {
             return &mut self.others;
@@ -155,9 +155,9 @@ pub fn duration_span(bucket: usize) -> (u64, u64) {
     (from, begin(bucket as u64 + 1).max(from.saturating_add(1)))
 }
 
-impl Gather {
+impl Aggregate {
     /// One more call.
-    pub fn add(&mut self, call: &Happening) {
+    pub fn add(&mut self, call: &TimelineEvent) {
         self.seen += 1;
         match call.time_ns {
             Some(begin) => {
@@ -168,7 +168,7 @@ impl Gather {
             None => self.untimed += 1,
         }
         let (thread, stream) = self.timeline.tracks_of(call);
-        self.keeper.add(call, thread, stream);
+        self.sampler.add(call, thread, stream);
         if call.rules != 0 {
             for rule in (0..128u8).filter(|rule| call.rules >> rule & 1 == 1) {
                 *self.broken.at((call.process, rule, call.site)) += 1;
@@ -198,7 +198,7 @@ impl Gather {
     }
 }
 
-impl Gather {
+impl Aggregate {
     /// Calls of a thread are missing.
     fn gap(&mut self, process: usize, thread: u32, time_ns: Range<u64>, calls: u64) {
         if self.gaps.len() < GAPS {
@@ -208,9 +208,9 @@ impl Gather {
     }
 }
 
-impl Watch for Gather {
+impl Watch for Aggregate {
     fn call(&mut self, seen: &Seen<'_>) {
-        self.add(&Happening::new(seen));
+        self.add(&TimelineEvent::new(seen));
     }
 
     fn lost(&mut self, lost: &Lost<'_>) {
@@ -231,7 +231,7 @@ impl Watch for Gather {
             return;
         }
         let (process, thread) = (remark.whose.process, remark.whose.thread);
-        self.said.push(Said { process, track: self.timeline.thread(process, thread), time_ns, what });
+        self.said.push(ProgramNote { process, track: self.timeline.thread(process, thread), time_ns, what });
     }
 }
 
@@ -249,7 +249,7 @@ impl SiteSums {
 
 #[cfg(test)]
 mod tests {
-    use super::super::happening::tests::copy;
+    use super::super::event::tests::copy;
     use super::*;
 
     #[test]
@@ -264,35 +264,35 @@ mod tests {
 
     #[test]
     fn calls_are_counted_where_they_came_from_and_nested_ones_are_part_of_their_call() {
-        let mut gather = Gather::default();
-        gather.add(&copy(1));
-        gather.add(&Happening { code: Some(107_000), rules: 1 << 3 | 1 << 9, ..copy(2) });
-        gather.add(&Happening { is_nested: true, rules: 1 << 3, ..copy(3) });
-        gather.add(&Happening { time_ns: None, duration_ns: None, ..copy(3) });
+        let mut aggregate = Aggregate::default();
+        aggregate.add(&copy(1));
+        aggregate.add(&TimelineEvent { code: Some(107_000), rules: 1 << 3 | 1 << 9, ..copy(2) });
+        aggregate.add(&TimelineEvent { is_nested: true, rules: 1 << 3, ..copy(3) });
+        aggregate.add(&TimelineEvent { time_ns: None, duration_ns: None, ..copy(3) });
         let sums = SiteSums { calls: 3, bytes: 128, busy_ns: 20, errors: 1, findings: 1, functions: 1 };
-        assert_eq!(gather.sites.all().values().collect::<Vec<_>>(), [&sums]);
-        assert_eq!(gather.broken.all().values().collect::<Vec<_>>(), [&2, &1]);
-        assert_eq!((gather.untimed, gather.seen), (1, 4));
-        let shape = &gather.shapes[&Function::aclrtMemcpy];
+        assert_eq!(aggregate.sites.all().values().collect::<Vec<_>>(), [&sums]);
+        assert_eq!(aggregate.broken.all().values().collect::<Vec<_>>(), [&2, &1]);
+        assert_eq!((aggregate.untimed, aggregate.seen), (1, 4));
+        let shape = &aggregate.shapes[&Function::aclrtMemcpy];
         assert_eq!((shape.sizes[7], shape.durations[13], shape.longest_ns), (3, 2, Some(10)));
     }
 
     #[test]
     fn where_calls_are_missing_is_kept_on_the_track_of_their_thread() {
-        let mut gather = Gather::default();
-        gather.add(&Happening { thread: 5, stream: Some(1), ..copy(1) });
-        gather.add(&copy(2));
-        (0..5000).for_each(|at| gather.gap(0, 7, at..at + 3, 9));
-        let thread = gather.timeline.tracks_of(&copy(3)).0;
-        assert_eq!(gather.gaps.len(), GAPS);
-        assert!(gather.gaps.iter().all(|gap| gap.track == thread && gap.to_ns == gap.from_ns + 3 && gap.calls == 9));
+        let mut aggregate = Aggregate::default();
+        aggregate.add(&TimelineEvent { thread: 5, stream: Some(1), ..copy(1) });
+        aggregate.add(&copy(2));
+        (0..5000).for_each(|at| aggregate.gap(0, 7, at..at + 3, 9));
+        let thread = aggregate.timeline.tracks_of(&copy(3)).0;
+        assert_eq!(aggregate.gaps.len(), GAPS);
+        assert!(aggregate.gaps.iter().all(|gap| gap.track == thread && gap.to_ns == gap.from_ns + 3 && gap.calls == 9));
     }
 
     #[test]
     fn a_program_with_a_call_site_for_every_call_takes_no_more_than_its_share() {
-        let mut gather = Gather::default();
-        (0..100_000).for_each(|site| gather.add(&Happening { site, rules: 2, ..copy(site) }));
-        assert_eq!((gather.sites.map.len(), gather.sites.others.calls), (SITES, 100_000 - SITES as u64));
-        assert_eq!((gather.broken.map.len(), gather.broken.others), (SITES, 100_000 - SITES as u64));
+        let mut aggregate = Aggregate::default();
+        (0..100_000).for_each(|site| aggregate.add(&TimelineEvent { site, rules: 2, ..copy(site) }));
+        assert_eq!((aggregate.sites.map.len(), aggregate.sites.others.calls), (SITES, 100_000 - SITES as u64));
+        assert_eq!((aggregate.broken.map.len(), aggregate.broken.others), (SITES, 100_000 - SITES as u64));
     }
 }

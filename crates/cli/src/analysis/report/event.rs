@@ -8,7 +8,7 @@ use aclshim_facts::direction;
 /// Where the bytes of a call go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Direction {
+pub enum TransferKind {
     /// From the host to a device.
     HostToDevice,
     /// From a device to the host.
@@ -23,7 +23,7 @@ pub enum Direction {
     Other,
 }
 
-impl Direction {
+impl TransferKind {
     /// All of them, in order.
     pub const ALL: [Self; 6] =
         [Self::HostToDevice, Self::DeviceToHost, Self::DeviceToDevice, Self::HostToHost, Self::Set, Self::Other];
@@ -56,7 +56,7 @@ impl Direction {
 
 /// A recorded call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Happening {
+pub struct TimelineEvent {
     /// The process, by its position in what was read.
     pub process: usize,
     /// The thread's id.
@@ -64,7 +64,7 @@ pub struct Happening {
     /// The function.
     pub function: Function,
     /// Where its bytes go.
-    pub direction: Direction,
+    pub direction: TransferKind,
     /// The stream of an asynchronous call; 0 is the default stream.
     pub stream: Option<u64>,
     /// The bytes that it asks for.
@@ -91,7 +91,7 @@ pub struct Happening {
     pub is_injected: bool,
 }
 
-impl Happening {
+impl TimelineEvent {
     /// Of what a reader is shown.
     pub fn new(seen: &Seen) -> Self {
         let call = seen.call;
@@ -99,7 +99,7 @@ impl Happening {
             process: seen.whose.process,
             thread: seen.whose.thread,
             function: seen.function,
-            direction: Direction::of(seen),
+            direction: TransferKind::of(seen),
             stream: seen.stream(),
             bytes: seen.bytes(),
             time_ns: seen.time_ns(),
@@ -131,12 +131,12 @@ pub(super) mod tests {
     use super::*;
 
     /// A copy of 64 bytes to the device that returned 0 after 10 ns.
-    pub fn copy(time_ns: u64) -> Happening {
-        Happening {
+    pub fn copy(time_ns: u64) -> TimelineEvent {
+        TimelineEvent {
             process: 0,
             thread: 7,
             function: Function::aclrtMemcpy,
-            direction: Direction::HostToDevice,
+            direction: TransferKind::HostToDevice,
             stream: None,
             bytes: 64,
             time_ns: Some(time_ns),

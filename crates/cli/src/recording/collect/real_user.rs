@@ -22,14 +22,14 @@ const DEPTH: usize = 33;
 
 /// The user whom limits are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Owner {
+pub enum RealUser {
     /// A user of this machine.
     User(u32),
     /// Nothing tells: all such ids of one block of 65536, as are given to containers, have the limits of one user.
     Unknown(u16),
 }
 
-impl std::fmt::Display for Owner {
+impl std::fmt::Display for RealUser {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::User(user) => write!(f, "user {user}"),
@@ -43,8 +43,8 @@ impl std::fmt::Display for Owner {
 
 /// What is known of user ids.
 #[derive(Default)]
-pub struct Owners {
-    known: BTreeMap<u32, Owner>,
+pub struct RealUsers {
+    known: BTreeMap<u32, RealUser>,
     /// Subordinate ids: the first, how many, and whose.
     ranges: Vec<(u32, u32, u32)>,
     /// Ids that the user database does not have.
@@ -58,9 +58,9 @@ pub struct Owners {
     looked: Option<Instant>,
 }
 
-impl Owners {
+impl RealUsers {
     /// The real user behind a user id.
-    pub fn of(&mut self, user: u32) -> Owner {
+    pub fn of(&mut self, user: u32) -> RealUser {
         if self.asked.is_none_or(|asked| asked.elapsed() > FRESH) {
             *self = Self { ranges: ranges(&fs::read_to_string("/etc/subuid").unwrap_or_default()), ..Self::default() };
             self.asked = Some(Instant::now());
@@ -70,7 +70,7 @@ impl Owners {
         }
         let owner = self.find(user);
         // Of one who is unknown a process may run later.
-        if matches!(owner, Owner::User(_)) {
+        if matches!(owner, RealUser::User(_)) {
             self.known.insert(user, owner);
         }
         owner
@@ -89,19 +89,19 @@ impl Owners {
         is_known
     }
 
-    fn find(&mut self, user: u32) -> Owner {
+    fn find(&mut self, user: u32) -> RealUser {
         let is_in = |(first, count, _): &&(u32, u32, u32)| user.checked_sub(*first).is_some_and(|at| at < *count);
         if let Some((_, _, owner)) = self.ranges.iter().find(is_in) {
-            return Owner::User(*owner);
+            return RealUser::User(*owner);
         }
         if user == 0 || self.is_known(user) {
-            return Owner::User(user);
+            return RealUser::User(user);
         }
         if self.looked.is_none_or(|looked| looked.elapsed() > PROCESSES) {
             self.running = running();
             self.looked = Some(Instant::now());
         }
-        self.running.get(&user).map_or(Owner::Unknown((user >> 16) as u16), |owner| Owner::User(*owner))
+        self.running.get(&user).map_or(RealUser::Unknown((user >> 16) as u16), |owner| RealUser::User(*owner))
     }
 }
 
@@ -207,13 +207,13 @@ mod tests {
         let text = "root:100000:65536\n\n1000:165536:65536\nnobody-of-that-name:1:9\nbad\n5:x:1\n";
         let ranges = ranges(text);
         assert_eq!(ranges, [(100_000, 65_536, 0), (165_536, 65_536, 1000)]);
-        let mut owners = Owners { ranges, asked: Some(Instant::now()), ..Owners::default() };
-        assert_eq!(owners.of(100_000), Owner::User(0));
-        assert_eq!(owners.of(165_535), Owner::User(0));
-        assert_eq!(owners.of(165_536), Owner::User(1000));
-        assert_eq!(owners.of(231_071), Owner::User(1000));
-        assert_eq!(owners.of(231_072), Owner::Unknown(3));
-        assert_eq!(owners.of(0), Owner::User(0));
+        let mut owners = RealUsers { ranges, asked: Some(Instant::now()), ..RealUsers::default() };
+        assert_eq!(owners.of(100_000), RealUser::User(0));
+        assert_eq!(owners.of(165_535), RealUser::User(0));
+        assert_eq!(owners.of(165_536), RealUser::User(1000));
+        assert_eq!(owners.of(231_071), RealUser::User(1000));
+        assert_eq!(owners.of(231_072), RealUser::Unknown(3));
+        assert_eq!(owners.of(0), RealUser::User(0));
     }
 
     #[test]

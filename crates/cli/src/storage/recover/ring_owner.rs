@@ -9,16 +9,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Whose a file is.
-pub enum Owner {
+pub enum RingOwner {
     /// It is our own.
     Us,
     /// It is another user's.
-    Another(User),
+    Another(OwningUser),
 }
 
 /// A user, and the group of a file of that user.
 #[derive(Clone, Copy)]
-pub struct User {
+pub struct OwningUser {
     /// The user.
     pub id: u32,
     group: u32,
@@ -41,13 +41,17 @@ pub fn me() -> u32 {
 }
 
 /// The owner of a file; of a link, not of what it leads to.
-pub fn of(path: &Path) -> io::Result<Owner> {
+pub fn of(path: &Path) -> io::Result<RingOwner> {
     let about = std::fs::symlink_metadata(path)?;
-    Ok(if about.uid() == me() { Owner::Us } else { Owner::Another(User { id: about.uid(), group: about.gid() }) })
+    Ok(if about.uid() == me() {
+        RingOwner::Us
+    } else {
+        RingOwner::Another(OwningUser { id: about.uid(), group: about.gid() })
+    })
 }
 
 /// Recovers a ring of another user in a process that has the rights of that user and no others. Only root can.
-pub fn recover_as(path: &Path, user: User, out: Option<&Path>) -> Result<Recovered> {
+pub fn recover_as(path: &Path, user: OwningUser, out: Option<&Path>) -> Result<Recovered> {
     if me() != 0 {
         bail!(
             "it belongs to user {}: only that user and root can recover it; `aclshim merge -o DIR {}` copies what it holds",

@@ -2,14 +2,14 @@
 //! was sent to us alone.
 //!
 //! A Ctrl-C on a terminal, or a shell's `kill %1`, reaches the program without us; a plain `kill` of our number does not.
-//! Nothing in the signal itself says which it was. The sentry blocks all signals: what it has pending, the group was sent.
+//! Nothing in the signal itself says which it was. The detector blocks all signals: what it has pending, the group was sent.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The sentry, from our side.
-pub struct Sentry {
+/// The detector, from our side.
+pub struct GroupSignalDetector {
     /// Its number.
     pub pid: libc::pid_t,
     line: UnixStream,
@@ -21,7 +21,7 @@ const ASK: u8 = 0;
 const WATCH: u8 = 1;
 const FORGET: u8 = 2;
 
-impl Sentry {
+impl GroupSignalDetector {
     /// Starts it. All signals must be blocked, and there must be one thread.
     pub fn start() -> io::Result<Self> {
         let (line, other) = UnixStream::pair()?;
@@ -45,12 +45,12 @@ impl Sentry {
 
     /// Whether the whole group was sent a signal that we have got.
     pub fn got(&mut self, signal: libc::c_int) -> bool {
-        // Whoever walks through the group to send a signal has a lock that this waits for: afterwards the sentry has it, if
+        // Whoever walks through the group to send a signal has a lock that this waits for: afterwards the detector has it, if
         // it is to have it.
         if self.is_gone {
             return false;
         }
-        // SAFETY: leaves the sentry in the group where it is.
+        // SAFETY: leaves the detector in the group where it is.
         unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
         self.ask(ASK, signal)
     }
@@ -111,7 +111,7 @@ impl Sentry {
     }
 }
 
-/// What the sentry does until we are gone.
+/// What the detector does until we are gone.
 fn stand(mut line: UnixStream, us: libc::pid_t) {
     close_others(std::os::fd::AsRawFd::as_raw_fd(&line));
     let mut order = [0; 5];

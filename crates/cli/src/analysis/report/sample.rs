@@ -1,7 +1,7 @@
 //! The calls that the page shows one by one: all of a short trace; of a long one the slowest, and some of those that
 //! failed or break a rule.
 
-use super::happening::Happening;
+use super::event::TimelineEvent;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -16,9 +16,9 @@ const STRIKING: usize = 5_000;
 
 /// A call, and the tracks that it is on.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct SampledCall {
     /// The call.
-    pub call: Happening,
+    pub call: TimelineEvent,
     /// The track of its thread.
     pub thread: usize,
     /// The track of its stream.
@@ -26,48 +26,48 @@ pub struct Kept {
 }
 
 /// By duration; of two that took equally long the earlier one counts as slower.
-struct Slow(Kept, u64);
+struct BySlowness(SampledCall, u64);
 
-impl Slow {
+impl BySlowness {
     fn rank(&self) -> (u64, Reverse<u64>) {
         (self.0.call.duration_ns.unwrap_or(0), Reverse(self.1))
     }
 }
 
-impl Ord for Slow {
+impl Ord for BySlowness {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.rank().cmp(&other.rank())
     }
 }
-impl PartialOrd for Slow {
+impl PartialOrd for BySlowness {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl PartialEq for Slow {
+impl PartialEq for BySlowness {
     fn eq(&self, other: &Self) -> bool {
         self.rank() == other.rank()
     }
 }
-impl Eq for Slow {}
+impl Eq for BySlowness {}
 
 /// Keeps calls.
 #[derive(Default)]
-pub struct Keeper {
+pub struct CallSampler {
     seen: u64,
-    all: Vec<Kept>,
-    slowest: BinaryHeap<Reverse<Slow>>,
-    striking: BTreeMap<u64, Kept>,
+    all: Vec<SampledCall>,
+    slowest: BinaryHeap<Reverse<BySlowness>>,
+    striking: BTreeMap<u64, SampledCall>,
     of_rule: BTreeMap<u32, u32>,
     of_code: BTreeMap<i32, u32>,
 }
 
-impl Keeper {
+impl CallSampler {
     /// One more call.
-    pub fn add(&mut self, call: &Happening, thread: usize, stream: Option<usize>) {
+    pub fn add(&mut self, call: &TimelineEvent, thread: usize, stream: Option<usize>) {
         let number = self.seen;
         self.seen += 1;
-        let kept = || Kept { call: call.clone(), thread, stream };
+        let kept = || SampledCall { call: call.clone(), thread, stream };
         if self.seen <= ALL as u64 {
             self.all.push(kept());
         } else if !self.is_complete() {
@@ -76,7 +76,7 @@ impl Keeper {
         let is_slow = self.slowest.len() < SLOWEST
             || self.slowest.peek().is_some_and(|Reverse(least)| call.duration_ns > least.0.call.duration_ns);
         if is_slow && call.duration_ns.is_some() {
-            self.slowest.push(Reverse(Slow(kept(), number)));
+            self.slowest.push(Reverse(BySlowness(kept(), number)));
             if self.slowest.len() > SLOWEST {
                 self.slowest.pop();
             }
@@ -87,7 +87,7 @@ impl Keeper {
     }
 
     /// Whether there are few calls yet that break one of its rules, or returned its code.
-    fn is_new(&mut self, call: &Happening) -> bool {
+    fn is_new(&mut self, call: &TimelineEvent) -> bool {
         let mut is_new = false;
         let mut count = |count: &mut u32| {
             is_new |= *count < EACH;
@@ -110,39 +110,39 @@ impl Keeper {
     }
 
     /// The kept calls in the order in which they came.
-    pub fn finish(self) -> Vec<Kept> {
+    pub fn finish(self) -> Vec<SampledCall> {
         if self.is_complete() {
             return self.all;
         }
         let mut kept = self.striking;
-        kept.extend(self.slowest.into_iter().map(|Reverse(Slow(call, number))| (number, call)));
+        kept.extend(self.slowest.into_iter().map(|Reverse(BySlowness(call, number))| (number, call)));
         kept.into_values().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::happening::tests::copy;
+    use super::super::event::tests::copy;
     use super::*;
 
     #[test]
     fn a_short_trace_is_kept_as_it_is() {
-        let mut keeper = Keeper::default();
-        (0..ALL as u64).for_each(|time| keeper.add(&copy(time), 0, None));
-        assert!(keeper.is_complete());
-        assert_eq!(keeper.finish().len(), ALL);
+        let mut sampler = CallSampler::default();
+        (0..ALL as u64).for_each(|time| sampler.add(&copy(time), 0, None));
+        assert!(sampler.is_complete());
+        assert_eq!(sampler.finish().len(), ALL);
     }
 
     #[test]
     fn of_a_long_trace_the_slowest_and_the_bad_are_kept() {
-        let mut keeper = Keeper::default();
+        let mut sampler = CallSampler::default();
         for time in 0..100_000u64 {
             let rules = if time % 10 == 0 { 1 << 5 } else { 0 };
             let code = Some(if time % 1000 == 1 { 107_000 } else { 0 });
-            keeper.add(&Happening { duration_ns: Some(time), rules, code, ..copy(time) }, 0, None);
+            sampler.add(&TimelineEvent { duration_ns: Some(time), rules, code, ..copy(time) }, 0, None);
         }
-        assert!(!keeper.is_complete() && keeper.all.is_empty());
-        let kept = keeper.finish();
+        assert!(!sampler.is_complete() && sampler.all.is_empty());
+        let kept = sampler.finish();
         let slow = kept.iter().filter(|kept| kept.call.duration_ns >= Some(100_000 - SLOWEST as u64)).count();
         let breaking = kept.iter().filter(|kept| kept.call.rules != 0).count();
         let failed = kept.iter().filter(|kept| kept.call.has_failed()).count();
