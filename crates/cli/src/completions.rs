@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What `aclshim completions` is told.
+/// Arguments of `aclshim completions`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  aclshim completions bash > ~/.local/share/bash-completion/completions/aclshim\n  aclshim completions zsh > ~/.zfunc/_aclshim\n  aclshim completions man ~/.local/share/man/man1"

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What `aclshim config` is told.
+/// Arguments of `aclshim config`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit status 1: something makes no sense, and is told on standard error.\n\nExamples:\n  aclshim config\n  \

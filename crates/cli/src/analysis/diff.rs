@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What `aclshim diff` is told.
+/// Arguments of `aclshim diff`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Calls are compared by function, call site, size class and direction; addresses, threads and times are not. \
@@ -247,7 +247,7 @@ fn changes<K: Ord + Clone, V: Copy + Default + PartialEq>(
     changes
 }
 
-/// Fewer calls tell nothing about how long they take.
+/// Number of calls below which durations are not compared.
 const MANY: u64 = 50;
 
 fn compare(a: &RunTotals, b: &RunTotals) -> Difference {
@@ -262,7 +262,7 @@ fn compare(a: &RunTotals, b: &RunTotals) -> Difference {
         let many = |run: &RunTotals| run.counts.get(name).is_some_and(|count| *count >= MANY);
         let at = |percent| Some(Two { a: of_a.percentile(percent)?, b: of_b.percentile(percent)? });
         let (Some(p50_ns), Some(p99_ns)) = (at(50), at(99)) else { continue };
-        // Twice as long is more than a busy machine does to the middle of so many.
+        // A busy machine does not double the median of this number of calls.
         let differs = |two: Two<u64>| two.a.max(two.b) >= 2 * two.a.min(two.b).max(1) && two.a.abs_diff(two.b) >= 1000;
         if many(a) && many(b) && (differs(p50_ns) || differs(p99_ns)) {
             durations.insert(name.clone(), Durations { p50_ns, p99_ns });

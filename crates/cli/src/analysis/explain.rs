@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// What `aclshim explain` is told.
+/// Arguments of `aclshim explain`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  aclshim explain BATCH-DEST-MAX\n  aclshim explain 107000\n  aclshim explain ACL_ERROR_RT_CONTEXT_NULL aclrtMemcpyBatch"

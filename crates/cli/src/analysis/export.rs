@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use text::{Csv, Jsonl};
 use texts::Texts;
 
-/// What `aclshim export` is told.
+/// Arguments of `aclshim export`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -68,11 +68,11 @@ enum Format {
     Parquet,
 }
 
-/// Where rows go.
+/// An output format: what rows are written to.
 trait Sink {
     /// One more.
     fn row(&mut self, row: &Row, texts: &Texts) -> Result<()>;
-    /// What a program tells of itself, at the time and on the thread that `row` says; for whom that is nothing passes it by.
+    /// An annotation of a program, at the time and on the thread of `row`; a sink without annotations ignores it.
     fn remark(&mut self, _row: &Row, _what: &Annotation, _name: &str, _texts: &Texts) -> Result<()> {
         Ok(())
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// What `aclshim findings` is told.
+/// Arguments of `aclshim findings`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  aclshim findings aclshim-out\n  aclshim findings --sarif aclshim-out > findings.sarif\n  aclshim findings --baseline aclshim-out > known.txt\n  ACLSHIM_BASELINE=known.txt ..."
@@ -34,7 +34,7 @@ pub struct Arguments {
     traces: Traces,
 }
 
-/// What `aclshim rules` is told.
+/// Arguments of `aclshim rules`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  aclshim rules\n  aclshim rules --json | jq '.[] | select(.severity == \"perf\") | .id'\n  aclshim explain ALIGN-64"
@@ -57,7 +57,7 @@ enum Print {
     Sarif,
 }
 
-/// A finding for programs. Its keys are used by others: see "Names that stay" in the project's design.
+/// The JSON object of a finding. Other programs use its keys: they do not change.
 #[derive(Serialize)]
 struct FindingLine<'a> {
     rule: &'a str,
@@ -195,7 +195,7 @@ fn summary(processes: &[&Process]) {
     }
 }
 
-/// A rule for programs.
+/// The JSON object of a rule.
 #[derive(Serialize)]
 struct RuleLine<'a> {
     id: &'a str,

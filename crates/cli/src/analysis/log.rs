@@ -24,7 +24,7 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What `aclshim log` is told.
+/// Arguments of `aclshim log`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   aclshim log aclshim-out
@@ -46,7 +46,7 @@ pub struct Arguments {
     traces: Traces,
 }
 
-/// A call for programs.
+/// The JSON object of a call.
 #[derive(Serialize)]
 struct CallLine<'a> {
     time_ns: Option<u64>,
@@ -110,7 +110,7 @@ fn named_arguments(seen: &Seen<'_>) -> Vec<String> {
     .collect()
 }
 
-/// Hands on the lines of what is asked for.
+/// Formats the calls and annotations that the filter accepts.
 struct LineVisitor<'a, F> {
     filter: &'a Filter,
     is_json: bool,
@@ -173,7 +173,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what comes, until somebody ends us.
+/// Prints new calls until it is interrupted.
 fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Write) -> Result<ExitCode> {
     let mut set = TraceSet::new(ReadOptions {
         ring_folders: ring_folders(),
@@ -204,7 +204,7 @@ fn follow_on(traces: &Traces, filter: &Filter, is_json: bool, out: &mut impl Wri
     }
 }
 
-/// Where calls come from, each looked up once.
+/// Names of call sites, each looked up once.
 #[derive(Default)]
 struct SiteNames {
     symbols: Symbols,

@@ -1,6 +1,6 @@
 //! `aclshim report`: one page for the browser.
 //!
-//! Calls are gathered one by one ([`aggregate`]) into bins over time ([`timeline`]), some are kept as they are ([`sample`]);
+//! Calls are gathered one by one ([`aggregate`]) into bins over time ([`timeline`]), some are sampled as they are ([`sample`]);
 //! [`summing`] and [`findings`] make of it, and of what is known of the processes, what the page shows ([`model`]).
 
 mod aggregate;
@@ -24,7 +24,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What `aclshim report` is told.
+/// Arguments of `aclshim report`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  aclshim report aclshim-out\n  aclshim report rank0-out rank1-out -o both.html\n\nThe page needs no network and no other file: open it in a browser, or send it to somebody."

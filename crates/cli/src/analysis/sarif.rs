@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// How often each rule was broken at each call site: findings are told one by one only some times.
+/// How often each rule was broken at each call site: only the first findings are recorded one by one.
 #[derive(Default)]
 pub struct SiteCounts(BTreeMap<(usize, u8, u64), u64>);
 
@@ -46,7 +46,7 @@ fn name(found: &Found) -> String {
     }
 }
 
-/// Results that are the same to the reader: the rule, and where the call stands.
+/// What identifies a result to the reader: the rule, and the source location of the call.
 struct ResultKey<'a> {
     process: &'a Process,
     found: &'a Found,

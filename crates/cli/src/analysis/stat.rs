@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// What `aclshim stat` is told.
+/// Arguments of `aclshim stat`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Bandwidth is that of synchronous calls: an asynchronous one returns before its bytes are there.
@@ -40,7 +40,7 @@ pub struct Arguments {
     traces: Traces,
 }
 
-/// The answer. Its keys are used by others: see "Names that stay" in the project's design.
+/// The JSON object that is printed. Other programs use its keys: they do not change.
 #[derive(Default, Serialize)]
 struct Stat {
     processes: usize,

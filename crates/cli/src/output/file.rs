@@ -35,7 +35,7 @@ impl Write for To {
     }
 }
 
-/// The same error, which says what it is about.
+/// The error with the path that it is about.
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: cannot be written: {error}", path.display()))
 }
@@ -71,7 +71,7 @@ impl OutputFile {
     }
 }
 
-/// Beside its place, and hidden from whoever lists a folder of exports.
+/// The name of the unfinished file: beside the final one, and hidden from programs that list a folder of exports.
 pub fn unfinished(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", std::process::id()))

@@ -5,10 +5,10 @@ use indicatif::{ProgressBar, ProgressBarIter, ProgressStyle};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Less is read before anybody wonders.
+/// Number of bytes from which on a bar is shown.
 const MUCH: u64 = 64 << 20;
 
-/// A bar for so many bytes of something. It draws itself on a terminal only, and is gone when it is dropped.
+/// A bar for a number of bytes. It is drawn on a terminal only, and removed when it is dropped.
 pub fn bar(what: &str, bytes: u64) -> ProgressBar {
     if bytes < MUCH {
         return ProgressBar::hidden();

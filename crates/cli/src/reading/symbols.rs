@@ -1,7 +1,7 @@
 //! Names for call sites: which function an address is in, and which line of which file.
 //!
 //! Best effort, and never a failure: what cannot be named is `module+0x1234`. Each module is read once, when it is
-//! first asked for. Which files these are a trace says, so anybody may have made them: debug information is unpacked only as
+//! first asked for. The trace names the files, so any user may have made them: debug information is unpacked only as
 //! far as memory for it is bounded.
 
 use crate::output::escape;

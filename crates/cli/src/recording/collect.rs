@@ -2,9 +2,9 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`supervisor`] | starts a worker for each user who has rings, and adds up what they tell |
+//! | [`supervisor`] | starts a worker for each user who has rings, and adds up their reports |
 //! | [`worker`] | drains the rings of one user, with that user's rights and no others |
-//! | [`metrics`] | what is counted, and how it is told |
+//! | [`metrics`] | what is counted, and the formats of metrics |
 //! | [`exposition`] | where: a socket and a file |
 //! | [`server`] | answers those who connect to the socket |
 //! | [`search`] | finds ring files, however many there are |
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What `aclshim collect` is told.
+/// Arguments of `aclshim collect`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   Drain all programs of this user, or as root of all users, until it is ended (SIGTERM, Ctrl-C):

@@ -21,7 +21,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 
-/// What `aclshim doctor` is told.
+/// Arguments of `aclshim doctor`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  aclshim doctor\n  aclshim doctor -- ./program\n  aclshim doctor --run -- ./program --with its arguments\n\nThe exit status is 0 if there is no problem, and 1 if there is one."

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 const NAMES: [&str; 2] = ["libascendcl.so", "libacl_rt.so"];
 const SHIM: &str = "libaclshim.so";
 
-/// What `aclshim dropin` is told.
+/// Arguments of `aclshim dropin`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  aclshim dropin /opt/aclshim/dropin\n  LD_LIBRARY_PATH=/opt/aclshim/dropin:$LD_LIBRARY_PATH program"

@@ -35,7 +35,7 @@ const NOT_FOUND: u8 = 127;
 pub const WHY_NONE: &str =
     "the program made no copy, or the shim was not loaded: `aclshim doctor -- program` looks closer";
 
-/// What `aclshim run` is told.
+/// Arguments of `aclshim run`.
 #[derive(clap::Args)]
 #[command(
     after_help = "The exit status is that of the program; if a signal ended it, the same signal ends aclshim. 127: it was \
@@ -93,7 +93,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     })
 }
 
-/// Nobody who reads what we say, or no room for it, is no reason to end: the program is what counts.
+/// Ignores SIGPIPE: a closed or full standard error must not end the command while the program runs.
 pub fn ignore_closed_pipes() {
     // SAFETY: nothing here relies on a handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
@@ -106,7 +106,7 @@ pub fn say(what: std::fmt::Arguments<'_>) {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let order = RunRequest {
+    let request = RunRequest {
         out: arguments.out.as_deref(),
         enforce: arguments.enforce,
         as_products: &arguments.as_products,
@@ -117,11 +117,11 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         variables: Vec::new(),
         unless_set: &[],
     };
-    let ran = match order.watch()? {
+    let ran = match request.run()? {
         Ok(ran) => ran,
         Err(not_started) => return Ok(not_started),
     };
-    let (summary, _) = Summary::read(&ran.place, ran.since_ns, ran.told, &mut Nobody);
+    let (summary, _) = Summary::read(&ran.place, ran.since_ns, ran.record_source, &mut Nobody);
     if !arguments.quiet {
         let dir = arguments.out.as_deref().unwrap_or(&ran.place.dir);
         // With --require-calls it is said below.

@@ -1,6 +1,6 @@
 //! `aclshim test`: runs a test program on the simulated device, and sums up: its scopes, what breaks a rule, its golden run.
 //!
-//! Any program will do. One that uses the harness (`aclshim.h`) has its expectations told one by one.
+//! Any program will do. The expectations of one that uses the harness (`aclshim.h`) are reported one by one.
 
 mod folder;
 mod golden;
@@ -28,7 +28,7 @@ use verdict::{TestVerdict, counted};
 /// What a failed test ends with.
 const FAILED: u8 = 1;
 
-/// What `aclshim test` is told.
+/// Arguments of `aclshim test`.
 #[derive(clap::Args)]
 #[command(
     after_help = "The exit status is that of the program unless it is 0 (if a signal ended it, the same signal ends aclshim); \
@@ -113,7 +113,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         vec![(RESULTS.variable, written.clone().into()), (CALLS.variable, "trace".into())];
     variables.extend(arguments.update.then(|| (GOLDEN.variable, "update".into())));
     variables.extend(arguments.inject.as_ref().map(|text| (INJECT.variable, text.into())));
-    let order = RunRequest {
+    let request = RunRequest {
         out: Some(&folder.path),
         enforce: false,
         as_products: &[],
@@ -122,18 +122,18 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         quiet: arguments.quiet,
         command: &arguments.command,
         variables,
-        // Whoever tests rather waits than misses a call.
+        // A test rather waits than misses a call.
         unless_set: &[(&RECORD, "lossless"), (&BATCH_ITEMS, "4096")],
     };
-    let ran = match order.watch()? {
+    let ran = match request.run()? {
         Ok(ran) => ran,
         Err(not_started) => {
             folder.remove();
             return Ok(not_started);
         }
     };
-    let mut gather = GoldenVisitor::new(arguments.golden.is_some());
-    let (mut summary, set) = Summary::read(&ran.place, ran.since_ns, ran.told, &mut gather);
+    let mut visitor = GoldenVisitor::new(arguments.golden.is_some());
+    let (mut summary, set) = Summary::read(&ran.place, ran.since_ns, ran.record_source, &mut visitor);
     let is_of_the_run = |process: &Process| process.origin.born_ns >= ran.since_ns;
     let results = Results::read(&written);
     let expected = results.expected();
@@ -143,7 +143,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
     let golden = match &arguments.golden {
         None => None,
         Some(path) => {
-            let text = gather.text(&set, ran.pid, &is_of_the_run);
+            let text = visitor.text(&set, ran.pid, &is_of_the_run);
             let differs = |why: &str| Ok(golden::GoldenOutcome::Differs(why.into()));
             let outcome = match arguments.update {
                 _ if !summary.is_whole() => differs("calls were not recorded: it cannot be compared"),
@@ -155,17 +155,17 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-    let open = gather.open_scopes(&set, &is_of_the_run);
+    let open = visitor.open_scopes(&set, &is_of_the_run);
     let verdict =
         TestVerdict { program: name, ran: &ran, is_watched, results: &results, open, findings: &findings, golden };
     if let Some(path) = &arguments.junit {
         write(path, &junit::document(&verdict.suites()))?;
     }
     if let Some(path) = &arguments.sarif {
-        // A rule whose findings are all expected; where there are more, nobody knows which those are.
+        // A rule whose findings are all expected; where there are more, it is unknown which of them were expected.
         let is_all = |rule: &&str| !findings_beyond(&set, rule, expected.get(rule), &is_of_the_run);
         let all_expected: BTreeSet<&str> = expected.keys().copied().filter(is_all).collect();
-        let report = sarif::report(&set, &gather.counts, &all_expected, &is_of_the_run);
+        let report = sarif::report(&set, &visitor.counts, &all_expected, &is_of_the_run);
         write(path, &serde_json::to_string_pretty(&report)?)?;
     }
     let has_passed = verdict.reasons().is_empty();

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What `aclshim clean` is told.
+/// Arguments of `aclshim clean`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Removed are ring files of ended processes that hold nothing unread, and traces that a kill has left without \
@@ -58,7 +58,7 @@ fn age(text: &str) -> Result<Duration> {
     Ok(Duration::from_secs(number.checked_mul(seconds).ok_or_else(bad)?))
 }
 
-/// A file without a beginning that is younger may just be made by somebody.
+/// Age below which a file without a beginning may be about to be written.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// Removes what is not needed.
@@ -136,7 +136,7 @@ impl Cleaning {
             return Ok(());
         }
         drop(seen);
-        // While we hold it, nobody drains it; one that is being drained is not ours to remove.
+        // Under our lock no drain uses it; a ring that is being drained is not removed.
         let Ok(mut held) = RingFile::open_to_drain(path) else { return Ok(()) };
         // The name may stand for another file by now, and a header says which files are written as us.
         if held.owner()? != me {
@@ -169,7 +169,7 @@ impl Cleaning {
         let file = files::open(path)?;
         let about = file.metadata()?;
         let age = about.modified()?.elapsed().unwrap_or_default();
-        // Whoever writes a file holds it.
+        // The writer of a file holds a lock on it.
         // SAFETY: a descriptor of ours.
         let is_free = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
         if !is_free {

@@ -20,7 +20,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What `aclshim merge` is told.
+/// Arguments of `aclshim merge`.
 #[derive(clap::Args)]
 #[command(after_help = "What is in two places is taken once. The originals stay as they are.\n\n\
     Exit status:\n  \
@@ -88,7 +88,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     Ok(if merge.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What makes a segment the same: its process, time and number.
+/// The identity of a segment: its process, time and number.
 type SegmentIdentity = (ProcessKey, u64, u64);
 
 struct Merge {
@@ -139,7 +139,7 @@ impl Merge {
         errln!("aclshim: {}: {}", escape::path(path), escape::line(why));
     }
 
-    /// A name in the directory that is free; the host tells apart what the processes of two machines have named alike.
+    /// A name that is free in the directory; a number tells files of two machines with one name apart.
     fn free(&self, name: &str, extension: &str) -> PathBuf {
         let names = (1..)
             .map(|turn| if turn == 1 { format!("{name}.{extension}") } else { format!("{name}+{turn}.{extension}") });

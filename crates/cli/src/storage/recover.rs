@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// What `aclshim recover` is told.
+/// Arguments of `aclshim recover`.
 #[derive(clap::Args)]
 #[command(
     after_help = "A ring of a process that runs is left alone. Root recovers another user's ring with the rights of that \
@@ -104,7 +104,7 @@ impl Recovery {
             say_ignored(&ignored);
         }
         for path in rings {
-            // Those of others are theirs; what is not finished is nobody's yet.
+            // Rings of other users and unfinished files are left alone.
             let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == ring_owner::me());
             if is_ours && matches!(FileKind::of(&path), Ok(Some(FileKind::Ring))) {
                 self.ring(&path);

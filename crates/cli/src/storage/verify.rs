@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use verdict::{FileNote, FileState, FileVerdict};
 
-/// What `aclshim verify` is told.
+/// Arguments of `aclshim verify`.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status:\n  \
     0  all of it is whole\n  \
@@ -160,7 +160,7 @@ impl Check {
             Err(_) if self.verdicts.len() > before => return,
             Err(error) => return self.unreadable(dir, &error.to_string()),
         };
-        // Those that lie here, whomever they name: also the ones that cannot be opened.
+        // Rings in this directory, whichever directory they name, including those that cannot be opened.
         for path in &rings {
             match (Owners::of(dir), std::fs::symlink_metadata(path)) {
                 (Ok(owners), Ok(about)) if !owners.has(about.uid()) => {

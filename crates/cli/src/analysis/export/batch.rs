@@ -82,7 +82,7 @@ impl Gather for bool {
 }
 
 impl Gather for Option<Text> {
-    /// By number: texts that occur are told once.
+    /// Dictionary-encoded: each text is stored once.
     fn gather(rows: &[Row], get: impl Fn(&Row) -> Self, texts: &Texts) -> Result<ArrayRef> {
         let mut numbers = vec![-1; texts.len()];
         let mut values = Vec::new();

@@ -14,7 +14,7 @@ use std::io::Write;
 pub struct Chrome {
     to: OutputFile,
     tracks: Tracks,
-    /// Times are told from the first call on: since 1970 they would lose digits.
+    /// Times are relative to the first call: as times since 1970 they would lose digits.
     start: Option<u64>,
     flows: u64,
 }

@@ -1,4 +1,4 @@
-//! Parquet files for DuckDB, Spark and whoever else asks in SQL: `OUT/host=NAME/date=YYYY-MM-DD/part-….parquet`.
+//! Parquet files for DuckDB, Spark and other programs that query in SQL: `OUT/host=NAME/date=YYYY-MM-DD/part-….parquet`.
 //!
 //! Rows are collected by folder, and become columns here. A thread of its own encodes and writes them meanwhile.
 
@@ -23,19 +23,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// So many rows become columns at once.
+/// Number of rows that become columns at once.
 const BATCH: usize = 16 * 1024;
-/// So many are a row group, which is held in memory until it is whole.
+/// Number of rows in a row group, which is held in memory until it is complete.
 pub const ROW_GROUP: usize = 128 * 1024;
 /// At about this size a file ends and the next one begins.
 const FILE: usize = 256 << 20;
-/// So many folders are written to at once. Calls come in the order of time: an old day is not met again.
+/// Maximum number of folders that are written to at once. Calls come roughly in the order of time: an old day does not return.
 const MOST_OPEN: usize = 16;
 
 /// Whether files may be added to a folder that has some.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It is refused: the same calls might be there already.
+    /// It is refused: the calls might be there already.
     Refuse,
     /// They are added.
     Append,
@@ -45,9 +45,9 @@ pub enum Existing {
 pub struct Parquet {
     out: PathBuf,
     schema: Arc<Schema>,
-    /// Few, and mostly the same one again.
+    /// Few, and mostly used several times in a row.
     parts: Vec<(PartitionKey, Part)>,
-    /// Counts rows, to tell which folder was not met for the longest time.
+    /// Counts rows, to find the least recently used folder.
     clock: u64,
     batches: Option<SyncSender<WriterCommand>>,
     writer: Option<JoinHandle<Result<()>>>,

@@ -22,11 +22,11 @@ pub struct Perfetto {
     scopes: HashMap<(usize, u32), u64>,
 }
 
-/// Where packets go, and what they have told already.
+/// The output of packets, and what has been interned in it.
 struct Packets {
     to: OutputFile,
     bytes: Vec<u8>,
-    /// What is told with the next packet.
+    /// Interned data for the next packet.
     news: InternedData,
     names: HashSet<Text>,
     values: HashSet<Text>,
@@ -64,7 +64,7 @@ impl Packets {
         Ok(())
     }
 
-    /// Tells the clock, the columns and the category, which hold for all packets.
+    /// Writes the clock, the columns and the category, which apply to all packets.
     fn begin(&mut self, time: u64) -> Result<()> {
         if std::mem::replace(&mut self.is_begun, true) {
             return Ok(());
@@ -152,7 +152,7 @@ impl Packets {
         })
     }
 
-    /// A text's number, which is told with the next packet if it has not been.
+    /// The number of a text, which is interned with the next packet if it is new.
     fn value(&mut self, text: Text, texts: &Texts) -> Annotated {
         let iid = text.number() as u64 + 1;
         if self.values.insert(text) {

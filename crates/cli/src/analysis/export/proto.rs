@@ -123,7 +123,7 @@ pub enum Type {
     Instant = 3,
 }
 
-/// A value that is told with an event.
+/// A value that is attached to an event.
 #[derive(Clone, PartialEq, Message)]
 pub struct DebugAnnotation {
     #[prost(uint64, optional, tag = "1")]

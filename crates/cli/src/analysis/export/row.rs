@@ -43,7 +43,7 @@ pub enum Get {
     Rules(fn(&Row) -> cell::Rules),
 }
 
-/// Whom a column tells of.
+/// What a column describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// The process and thread, which have names of their own in a timeline.
@@ -60,7 +60,7 @@ pub struct Column {
     pub name: &'static str,
     /// What it says.
     pub sentence: &'static str,
-    /// Whom it tells of.
+    /// What it describes.
     pub about: About,
     /// Its value in a row.
     pub get: Get,
@@ -230,7 +230,7 @@ impl Column {
         value.unwrap_or(Value::Nothing)
     }
 
-    /// The same of a column of texts.
+    /// The value of a column of texts.
     pub fn text(&self, row: &Row) -> Option<Text> {
         match self.get {
             Get::Text(get) => get(row),

@@ -14,7 +14,7 @@ use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use std::collections::HashMap;
 
-/// Makes rows of calls and hands them on.
+/// Turns calls into rows and passes them to a sink.
 pub struct Rows {
     sink: Box<dyn Sink>,
     texts: Texts,
@@ -30,7 +30,7 @@ pub struct Rows {
     pub timeless: u64,
 }
 
-/// What is the same in all rows of a process, and its call sites.
+/// The columns that are equal in all rows of a process, and its call sites.
 struct ProcessColumns {
     row: Row,
     /// How long the names of product and version are, which are empty at first.
@@ -51,10 +51,10 @@ impl Rows {
     pub fn new(sink: Box<dyn Sink>) -> Self {
         let mut texts = Texts::default();
         Self {
-            kinds: KINDS.map(|kind| texts.keep(kind)),
-            functions: FUNCTIONS.iter().map(|row| texts.keep(row.name)).collect(),
-            directions: Direction::ALL.map(|way| (way != Direction::Unknown).then(|| texts.keep(way.name()))),
-            states: ["done", "left", "in flight"].map(|state| texts.keep(state)),
+            kinds: KINDS.map(|kind| texts.intern(kind)),
+            functions: FUNCTIONS.iter().map(|row| texts.intern(row.name)).collect(),
+            directions: Direction::ALL.map(|way| (way != Direction::Unknown).then(|| texts.intern(way.name()))),
+            states: ["done", "left", "in flight"].map(|state| texts.intern(state)),
             texts,
             sink,
             processes: Vec::new(),
@@ -96,7 +96,7 @@ impl Rows {
                 (None, false) => in_flight,
             }),
             code: end.map(|end| end.code),
-            code_name: end.filter(|end| end.code != 0).and_then(|end| Some(self.texts.keep(code::name(end.code)?))),
+            code_name: end.filter(|end| end.code != 0).and_then(|end| Some(self.texts.intern(code::name(end.code)?))),
             nested: call.is_nested,
             refused: seen.is_refused(),
             injected: call.is_injected(),
@@ -107,15 +107,15 @@ impl Rows {
             site: Some(call.site),
             module: site.map(|(module, _)| module),
             module_offset: site.map(|(_, offset)| offset),
-            scope: seen.scope().map(|name| self.texts.keep(&name)),
+            scope: seen.scope().map(|name| self.texts.intern(&name)),
             scope_id: (call.scope != 0).then_some(call.scope),
-            stream_name: seen.stream_name().map(|name| self.texts.keep(name)),
+            stream_name: seen.stream_name().map(|name| self.texts.intern(name)),
             ..process.row
         };
         arguments(&mut row, &decoded, seen);
         [row.dst_name, row.src_name] = [row.dst, row.src].map(|at| at.and_then(|at| seen.buffer(at))).map(|at| {
             let (name, _) = at?;
-            Some(self.texts.keep(name))
+            Some(self.texts.intern(name))
         });
         row
     }
@@ -144,12 +144,12 @@ impl ProcessColumns {
         let origin = whose.origin;
         let row = Row {
             process: whose.process,
-            host: texts.keep_if_any(&origin.host),
-            boot: texts.keep_if_any(&origin.boot_id),
+            host: texts.intern_if_any(&origin.host),
+            boot: texts.intern_if_any(&origin.boot_id),
             pid: Some(origin.pid),
             born_ns: i64::try_from(origin.born_ns).ok(),
-            rank: texts.keep_if_any(&origin.rank),
-            executable: texts.keep_if_any(&origin.executable.to_string_lossy()),
+            rank: texts.intern_if_any(&origin.rank),
+            executable: texts.intern_if_any(&origin.executable.to_string_lossy()),
             ..Row::default()
         };
         Self { row, known: [0; 2], sites: HashMap::new(), last: None }
@@ -160,8 +160,8 @@ impl ProcessColumns {
         let lengths = [origin.product.len(), origin.cann.len()];
         if self.known != lengths {
             self.known = lengths;
-            self.row.product = texts.keep_if_any(&origin.product);
-            self.row.cann = texts.keep_if_any(&origin.cann);
+            self.row.product = texts.intern_if_any(&origin.product);
+            self.row.cann = texts.intern_if_any(&origin.cann);
         }
     }
 
@@ -170,7 +170,7 @@ impl ProcessColumns {
             return Some(site);
         }
         let known = self.sites.get(&address).copied();
-        let site = known.or_else(|| modules.site(address).map(|site| (texts.keep(&site.module), site.offset)))?;
+        let site = known.or_else(|| modules.site(address).map(|site| (texts.intern(&site.module), site.offset)))?;
         self.sites.insert(address, site);
         self.last = Some((address, site));
         Some(site)

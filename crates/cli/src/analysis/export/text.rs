@@ -77,7 +77,7 @@ fn csv_line(to: &mut impl Write, row: &Row, texts: &Texts) -> io::Result<()> {
     to.write_all(b"\r\n")
 }
 
-/// With an apostrophe in front where a spreadsheet would take a text for a formula: names of files and programs are anybody's.
+/// With an apostrophe in front where a spreadsheet would take a text for a formula: names of files and programs may come from any user.
 fn no_formula(text: &str) -> Cow<'_, str> {
     match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => format!("'{text}").into(),

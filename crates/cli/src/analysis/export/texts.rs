@@ -1,9 +1,9 @@
-//! Texts that come again and again, each kept once and known by a number.
+//! Interning of texts that recur: each is stored once and identified by a number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A text that is kept in [`Texts`].
+/// The number of a text in [`Texts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Text(u32);
 
@@ -23,7 +23,7 @@ impl Text {
 
 impl Texts {
     /// The number of a text.
-    pub fn keep(&mut self, text: &str) -> Text {
+    pub fn intern(&mut self, text: &str) -> Text {
         if let Some(known) = self.numbers.get(text) {
             return *known;
         }
@@ -33,9 +33,9 @@ impl Texts {
         number
     }
 
-    /// The same for one that says nothing if it is empty.
-    pub fn keep_if_any(&mut self, text: &str) -> Option<Text> {
-        (!text.is_empty()).then(|| self.keep(text))
+    /// Interns a text; an empty one is no text.
+    pub fn intern_if_any(&mut self, text: &str) -> Option<Text> {
+        (!text.is_empty()).then(|| self.intern(text))
     }
 
     /// The text.
@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn a_text_has_one_number() {
         let mut texts = Texts::default();
-        let [a, b, again] = ["a", "b", "a"].map(|text| texts.keep(text));
+        let [a, b, again] = ["a", "b", "a"].map(|text| texts.intern(text));
         assert!(a == again && a != b && texts.len() == 2);
         assert_eq!((texts.get(a), texts.get(b)), ("a", "b"));
-        assert_eq!((texts.keep_if_any(""), texts.keep_if_any("b")), (None, Some(b)));
+        assert_eq!((texts.intern_if_any(""), texts.intern_if_any("b")), (None, Some(b)));
     }
 }

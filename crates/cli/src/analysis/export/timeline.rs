@@ -5,7 +5,7 @@ use super::texts::Texts;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// The columns that are told with a slice.
+/// The columns that are attached to a slice.
 pub fn arguments<'a>(row: &'a Row, texts: &'a Texts) -> impl Iterator<Item = (usize, &'static Column, Value<'a>)> {
     let of_the_call = COLUMNS.iter().enumerate().filter(|(_, column)| column.about == About::Call);
     let values = of_the_call.map(|(at, column)| (at, column, column.value(row, texts)));
@@ -43,7 +43,7 @@ pub struct SliceLane {
 }
 
 impl SliceLane {
-    /// Ends what is over at `time`, and tells of each.
+    /// Ends the slices that are over at `time`, and calls back for each.
     pub fn pass(&mut self, time: u64, mut ended: impl FnMut(u64)) {
         while let Some(end) = self.open.pop_if(|end| *end <= time) {
             self.at = self.at.max(end);
@@ -90,7 +90,7 @@ pub struct Tracks {
 pub struct NewTrack<'a> {
     /// The number of its process.
     pub pid: u32,
-    /// What it is.
+    /// Its kind.
     pub what: TrackKind<'a>,
 }
 

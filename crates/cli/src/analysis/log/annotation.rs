@@ -1,4 +1,4 @@
-//! What programs tell of themselves, as lines between their calls.
+//! Annotations that programs make (marks, scopes, names), as lines between their calls.
 
 use crate::output::escape;
 use crate::output::time::moment;
@@ -6,7 +6,7 @@ use aclshim_collect::seen::Remark;
 use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use serde::Serialize;
 
-/// A mark, a scope or a name for programs. Unlike a call it has an `event`.
+/// The JSON object of an annotation. Unlike a call it has an `event`.
 #[derive(Default, Serialize)]
 struct AnnotationLine<'a> {
     time_ns: Option<u64>,
@@ -33,7 +33,7 @@ struct AnnotationLine<'a> {
     name: Option<&'a str>,
 }
 
-/// For people.
+/// An annotation as a line of text.
 pub fn as_text(remark: &Remark<'_>) -> String {
     let time = remark.time_ns().map_or_else(|| "-".into(), moment);
     let (pid, thread) = (remark.whose.origin.pid, remark.whose.thread);
@@ -62,7 +62,7 @@ pub fn as_text(remark: &Remark<'_>) -> String {
     format!("{time} {pid}/{thread} -- {what}")
 }
 
-/// For programs.
+/// An annotation as a line of JSON.
 pub fn as_json(remark: &Remark<'_>) -> String {
     let line = AnnotationLine {
         time_ns: remark.time_ns(),

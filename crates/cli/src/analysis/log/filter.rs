@@ -108,7 +108,7 @@ impl Filter {
             && is_within(seen.time_ns(), self.from, self.to.map(|to| to.saturating_sub(1)))
     }
 
-    /// Whether what a program tells is shown: only where nothing is asked for that only a call has.
+    /// Whether an annotation is shown: only if the filter asks for nothing that only a call has.
     pub fn accepts_annotation(&self, remark: &Remark<'_>) -> bool {
         let Self { function, kind, larger, smaller, longer, shorter, code, failed, rule, thread, pid, .. } = self;
         let names = [function.is_empty(), rule.is_empty(), self.stream_name.is_empty()];
@@ -122,7 +122,7 @@ impl Filter {
             && is_among(pid, remark.whose.origin.pid)
             && self.from.is_none_or(|from| time.is_some_and(|time| time >= from))
             && self.to.is_none_or(|to| time.is_some_and(|time| time < to))
-            && (self.scope.is_empty() || self.is_told_in_scope(remark))
+            && (self.scope.is_empty() || self.is_in_named_scope(remark))
     }
 
     /// Whether a scope, or one that it lies in, is asked for.
@@ -139,8 +139,8 @@ impl Filter {
         false
     }
 
-    /// Whether it is about such a scope, or was told while one was open.
-    fn is_told_in_scope(&self, remark: &Remark<'_>) -> bool {
+    /// Whether it is about such a scope, or was made while one was open.
+    fn is_in_named_scope(&self, remark: &Remark<'_>) -> bool {
         let labels = remark.whose.labels;
         match remark.what {
             Annotation::Scope { id, .. } | Annotation::ScopeEnd { id, .. } => self.is_in_scope(labels, *id),

@@ -9,11 +9,11 @@ use aclshim_trace::record::annotation::Annotation;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// So many call sites are told apart.
+/// Maximum number of call sites with sums of their own.
 const SITES: usize = 65_536;
-/// So many times are kept in which calls were lost.
+/// Maximum number of time spans of lost calls.
 const GAPS: usize = 2_000;
-/// So many marks and scopes.
+/// Maximum number of marks and scopes.
 const SAID: usize = 5_000;
 /// Buckets for each power of two of a duration.
 const STEPS: u64 = 4;
@@ -70,7 +70,7 @@ pub struct ProgramNote {
     pub what: Result<String, u32>,
 }
 
-/// Everything that is gathered.
+/// Everything that is added up of the calls.
 #[derive(Default)]
 pub struct Aggregate {
     /// Over time.

@@ -28,7 +28,7 @@ impl TransferKind {
     pub const ALL: [Self; 6] =
         [Self::HostToDevice, Self::DeviceToHost, Self::DeviceToDevice, Self::HostToHost, Self::Set, Self::Other];
 
-    /// For people.
+    /// As the page shows it.
     pub fn name(self) -> &'static str {
         match self {
             Self::HostToDevice => "host to device",
@@ -69,9 +69,9 @@ pub struct TimelineEvent {
     pub stream: Option<u64>,
     /// The bytes that it asks for.
     pub bytes: u64,
-    /// When it began, in nanoseconds since 1970, if that can be told.
+    /// When it began, in nanoseconds since 1970, if it is known.
     pub time_ns: Option<u64>,
-    /// How long it took, if it has returned and that can be told.
+    /// How long it took, if it has returned and that is known.
     pub duration_ns: Option<u64>,
     /// What it returned, if it has.
     pub code: Option<i32>,
@@ -92,7 +92,7 @@ pub struct TimelineEvent {
 }
 
 impl TimelineEvent {
-    /// Of what a reader is shown.
+    /// The event of a recorded call.
     pub fn new(seen: &Seen) -> Self {
         let call = seen.call;
         Self {

@@ -10,7 +10,7 @@ use aclshim_facts::message::reference;
 use aclshim_facts::rule::{Rule, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many findings of each rule and call site are shown.
+/// Maximum number of findings of each rule and call site that are shown.
 const EXAMPLES: usize = 3;
 
 /// The values and the vendor's answer out of a finding's message, whose statement and fix stand elsewhere on the page.

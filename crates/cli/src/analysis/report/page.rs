@@ -33,7 +33,7 @@ fn embedded(model: &PageModel) -> Result<String> {
     Ok(text)
 }
 
-/// The page of a model. The same model gives the same bytes.
+/// The page of a model. Equal models give equal bytes.
 pub fn page(model: &PageModel) -> Result<String> {
     let data = embedded(model)?;
     let [script_source, style_source] = [SCRIPT, STYLE].map(sha256::source);

@@ -5,13 +5,13 @@ use super::event::TimelineEvent;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A trace of so many calls is shown as it is.
+/// Number of calls up to which a trace is shown completely.
 const ALL: usize = 20_000;
-/// So many of the slowest calls are kept.
+/// Number of slowest calls that are sampled.
 const SLOWEST: usize = 500;
-/// So many calls of each rule and of each code.
+/// Maximum number of calls of each rule and of each code.
 const EACH: u32 = 100;
-/// So many calls that failed or break a rule, all in all.
+/// Maximum number of calls that failed or break a rule, in total.
 const STRIKING: usize = 5_000;
 
 /// A call, and the tracks that it is on.
@@ -25,7 +25,7 @@ pub struct SampledCall {
     pub stream: Option<usize>,
 }
 
-/// By duration; of two that took equally long the earlier one counts as slower.
+/// A call ordered by duration; of two equal durations the earlier call counts as slower.
 struct BySlowness(SampledCall, u64);
 
 impl BySlowness {
@@ -51,7 +51,7 @@ impl PartialEq for BySlowness {
 }
 impl Eq for BySlowness {}
 
-/// Keeps calls.
+/// Chooses the calls that the page shows.
 #[derive(Default)]
 pub struct CallSampler {
     seen: u64,
@@ -104,12 +104,12 @@ impl CallSampler {
         is_new
     }
 
-    /// Whether every call is kept.
+    /// Whether the sample holds every call.
     pub fn is_complete(&self) -> bool {
         self.seen <= ALL as u64
     }
 
-    /// The kept calls in the order in which they came.
+    /// The sampled calls in the order in which they were added.
     pub fn finish(self) -> Vec<SampledCall> {
         if self.is_complete() {
             return self.all;

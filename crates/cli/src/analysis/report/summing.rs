@@ -14,11 +14,11 @@ use aclshim_facts::{FUNCTIONS, Function};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// So many processes are listed.
+/// Maximum number of processes that are listed.
 const PROCESSES: usize = 200;
-/// So many call sites, and so many of each rule.
+/// Maximum number of call sites, in total and for each rule.
 pub const SITES: usize = 100;
-/// So many of the slowest calls are listed.
+/// Maximum number of slowest calls that are listed.
 const SLOWEST: usize = 25;
 
 /// Names a call site: its process by number, and the address.
@@ -213,7 +213,7 @@ fn losses(processes: &[&Process], set: &TraceSet) -> Vec<Loss> {
     losses
 }
 
-/// What else somebody should know first.
+/// Further notes for the top of the page.
 fn notes(processes: &[&Process]) -> Vec<String> {
     let open = |process: &&&Process| process.functions().any(|(_, sums)| sums.in_flight > 0);
     let said = processes.iter().filter(open).map(|process| {
@@ -394,7 +394,7 @@ fn slowest(kept: &[SampledCall]) -> Vec<usize> {
     slowest
 }
 
-/// The call sites with the most time in calls. Those of several processes that have the same name are one.
+/// The call sites with the most time in calls. Those of several processes that have one name are added up.
 fn sites(aggregate: &Aggregate, place: &mut dyn FnMut(usize, u64) -> String) -> (Vec<SiteRow>, usize) {
     let mut busiest: Vec<_> = aggregate.sites.all().iter().collect();
     busiest.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.busy_ns, sums.calls)));

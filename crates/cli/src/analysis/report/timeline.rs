@@ -1,18 +1,18 @@
 //! Calls over time, added up in bins: by thread, by stream and by direction.
 //!
 //! All tracks together have a fixed number of bins. When these are used up every bin becomes twice as wide, so a trace
-//! of any length takes the same room, and the finest picture that this room can hold.
+//! of any length fits into a fixed amount of memory, at the finest resolution that it allows.
 
 use super::event::{TimelineEvent, TransferKind};
 use std::collections::BTreeMap;
 
-/// So many bins are kept.
+/// Number of bins of all tracks together.
 const BINS: usize = 32_768;
 /// A bin is 2^10 ns wide at first.
 const SHIFT: u32 = 10;
-/// So many tracks of threads, and so many of streams; more share one.
+/// Maximum number of tracks of threads, and of streams; further ones share one track.
 const TRACKS: usize = 128;
-/// A call is laid over so many bins at most.
+/// Maximum number of bins that one call is distributed over.
 const PIECES: u64 = 256;
 
 /// What happened in a part of the time.

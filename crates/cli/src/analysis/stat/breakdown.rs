@@ -1,6 +1,6 @@
-//! What `aclshim stat` adds up besides the totals: by direction and size, by call site, and the slowest calls.
+//! What `aclshim stat` adds up besides the totals: sums by direction and size, by call site, and the slowest calls.
 //!
-//! A trace may hold hundreds of millions of calls: nearly all of them take the way of [`Watch::plain`].
+//! A trace may hold hundreds of millions of calls: nearly all of them arrive through [`Watch::plain`].
 
 use super::scopes::Scopes;
 use aclshim_collect::seen::{Plain, Seen, Watch};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 mod parallel;
 
-/// So many of the slowest calls are kept.
+/// Number of slowest calls that are listed.
 pub const SLOWEST: usize = 10;
 
 /// Calls, bytes and time.
@@ -68,11 +68,11 @@ pub struct SlowCall {
     pub number: u64,
     /// Where it came from.
     pub site: u64,
-    /// At which turn it was shown: see [`Breakdown::turn`].
+    /// The turn in which it was shown: see [`Breakdown::turn`].
     turn: u64,
 }
 
-/// A process whose common calls are added up, with the clock that it had when they began to be, and at which turn that was.
+/// The process whose common calls are being added up, with its clock and the turn at the first of them.
 #[derive(Clone, Copy)]
 struct Clocked {
     process: usize,
@@ -96,7 +96,7 @@ pub fn class_end(class: usize) -> u64 {
     if class == 0 { 1 } else { 1u64.checked_shl(2 * class as u32).unwrap_or(u64::MAX) }
 }
 
-/// A place where a call site's sum is found quickly.
+/// Size of the direct-mapped cache of call sites.
 const QUICK: usize = 4096;
 
 /// Whether a function takes a stream.
@@ -104,29 +104,29 @@ pub fn has_stream(function: Function) -> bool {
     function.row().arguments.iter().any(|argument| argument.name == "stream")
 }
 
-/// What is added up.
+/// Sums that are added up while calls are read.
 pub struct Breakdown {
-    /// Calls in one slot, by direction and class; behind the synchronous ones, whose time is that of the copy, those
-    /// on streams, which nobody asks for: to tell the two apart each time takes longer than to add them up.
+    /// Calls in one slot, by direction and class. The second half holds calls on streams, which are never shown: to test for a
+    /// stream each time takes longer than to add them up.
     plain: Vec<[CopySum; CLASSES]>,
-    /// All other synchronous ones.
+    /// All other synchronous calls.
     sizes: BTreeMap<(Direction, usize), CopySum>,
     /// Where the directions of a function begin in `plain`, by its number.
     rows: Vec<usize>,
     sites: BTreeMap<SiteKey, usize>,
     sums: Vec<(SiteKey, CopySum)>,
-    /// At which turn each of them came first.
+    /// The turn in which each of them was first seen.
     since: Vec<u64>,
     quick: Vec<usize>,
     slowest: Vec<SlowCall>,
-    /// A call that took less is none of the slowest.
+    /// Duration that a call must exceed to be one of the slowest.
     least: u64,
     /// When the first call began, and the last one ended.
     span: Option<(u64, u64)>,
-    /// The same of common calls since the process was another one, in its ticks.
+    /// First begin and last end of the common calls of `process`, in its ticks.
     ticks: (u64, u64),
     process: Option<Clocked>,
-    /// Whose turn it is, where several breakdowns are shown calls side by side: what of all turns is together is of turn 0.
+    /// The current turn, if several breakdowns are filled in parallel; after joining it is 0.
     turn: u64,
     /// By scope; a call in one is never of the common kind.
     pub scopes: Scopes,

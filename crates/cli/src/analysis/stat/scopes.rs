@@ -6,9 +6,9 @@ use aclshim_collect::trace_set::TraceSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// So many names are told apart.
+/// Maximum number of names with sums of their own.
 const MOST: usize = 4096;
-/// What the others are called.
+/// The name under which further ones are added up.
 const OTHERS: &str = "(others)";
 
 /// What is known of the scopes of one name.
@@ -37,7 +37,7 @@ enum ScopeKey {
     Number(usize, u32),
 }
 
-/// What is added up.
+/// Sums by scope.
 #[derive(Default)]
 pub struct Scopes {
     sums: BTreeMap<ScopeKey, ScopeStat>,

@@ -1,4 +1,4 @@
-//! Where metrics are told: on a UNIX socket to whoever asks, and in a file.
+//! Where metrics are published: on a UNIX socket, and in a file.
 
 use super::metrics::Metrics;
 use super::server;
@@ -31,7 +31,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Somebody else's may be there by now.
+        // Another collector's socket may be there by now.
         if fs::symlink_metadata(&self.path).is_ok_and(|about| about.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
@@ -55,7 +55,7 @@ fn listen(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Replaces a file as a whole: whoever reads it sees the old one or the new one.
+/// Replaces a file atomically: a reader sees the old content or the new one.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut unfinished = OsString::from(".");

@@ -1,7 +1,7 @@
-//! What the collector counts, and how it is told: OpenMetrics, or the older text that node_exporter reads.
+//! The collector's metrics and their formats: OpenMetrics, and the older text format that node_exporter reads.
 //!
-//! A call has the labels `function`, `kind` and `direction`, and no others: so many series there are, whatever runs.
-//! What belongs to one process, losses and how full its rings are, is told while it is drained, and then goes into the totals.
+//! A call has the labels `function`, `kind` and `direction` and no others, which bounds the number of series. Metrics of one
+//! process, its losses and the fill level of its rings, are published while it is drained, and then added to the totals.
 
 use aclshim_collect::account::Sums;
 use aclshim_collect::drain::losses;
@@ -23,7 +23,7 @@ const POWERS: [u32; 13] = [8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32];
 /// The name of a function that this program does not know.
 const UNKNOWN: &str = "unknown";
 
-/// So many processes are told one by one.
+/// Maximum number of processes with metrics of their own.
 const MOST_PROCESSES: usize = 1000;
 
 /// What calls of one function and kind add up to.
@@ -118,7 +118,7 @@ impl MetricTotals {
         self.lost.add(lost);
     }
 
-    /// Adds others. They come from a process that runs as somebody else: names that are not ours are left out.
+    /// Adds others. They come from a process of another user: unknown names are left out.
     fn add(&mut self, others: &MetricTotals) {
         for (function, kinds) in &others.calls {
             for (kind, calls) in kinds {
@@ -153,7 +153,7 @@ fn split(rule: &str) -> (&str, Option<&str>) {
 pub struct ProcessMetrics {
     /// As its ring file is named.
     pid: String,
-    /// The same: with the pid it names one ring file.
+    /// Birth as in the name of the ring file: together with the pid it identifies the file.
     born: String,
     executable: String,
     lost: LossMetrics,
@@ -189,7 +189,7 @@ impl ProcessMetrics {
         self.lost
     }
 
-    /// Whether it is named as a ring file is. (Anybody may name a file otherwise.)
+    /// Whether it is named as a ring file is. (Any user may create files with other names.)
     fn is_named(&self) -> bool {
         let is_all = |text: &str, most: usize, is: fn(&char) -> bool| {
             (1..=most).contains(&text.len()) && text.chars().all(|letter| is(&letter))
@@ -198,7 +198,7 @@ impl ProcessMetrics {
     }
 }
 
-/// What a worker tells: all of it each time.
+/// A worker's report: complete each time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// What it has counted; losses only of processes that are gone.
@@ -207,7 +207,7 @@ pub struct WorkerReport {
     pub processes: Vec<ProcessMetrics>,
 }
 
-/// What all workers have told.
+/// The reports of all workers.
 #[derive(Default)]
 pub struct Metrics {
     /// By user.
@@ -219,14 +219,14 @@ pub struct Metrics {
     /// Ring files in the folder.
     pub ring_files: u64,
     past: MetricTotals,
-    /// Losses that were told: what is read from rings must not go back when a worker has ended and the next one has not
-    /// read it yet.
-    told: LossMetrics,
+    /// Losses that were published: a counter must not go back while a worker has ended and the next one has not read the
+    /// rings yet.
+    published: LossMetrics,
 }
 
 impl Metrics {
-    /// A worker has ended: what it has told stays. Losses of processes that it was draining are in their rings still, for
-    /// the next one, but for what only the worker knew.
+    /// A worker has ended: its report stays. Losses of processes that it was draining are still in their rings for the next
+    /// worker, except for those that only the worker knew.
     pub fn end(&mut self, user: u32) {
         let Some(report) = self.workers.remove(&user) else { return };
         self.past.add(&report.totals);
@@ -244,7 +244,7 @@ impl Metrics {
             report.processes.iter().for_each(|process| totals.lost.add(process.lost));
             processes.extend(&report.processes);
         }
-        self.told = self.told.zip(totals.lost, u64::max);
+        self.published = self.published.zip(totals.lost, u64::max);
         let mut page = MetricsPage { format, text: String::new(), name: String::new() };
         page.family("aclshim_build", MetricType::Info, "", "The collector.");
         page.sample("_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -282,7 +282,7 @@ impl Metrics {
         }
         for Counter { name, of, help } in LOSSES {
             page.family(&format!("aclshim_{name}"), MetricType::Counter, "", help);
-            page.sample("_total", &[], of(&self.told));
+            page.sample("_total", &[], of(&self.published));
         }
         let named: Vec<_> = processes.into_iter().filter(|process| process.is_named()).take(MOST_PROCESSES).collect();
         for Counter { name, of, help } in LOSSES {

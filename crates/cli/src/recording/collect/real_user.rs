@@ -1,4 +1,4 @@
-//! Real user behind a user id: the one whom limits are for.
+//! The real user behind a user id, to whom limits apply.
 //!
 //! A user may have tens of thousands of subordinate ids, and run programs under each of them in a user namespace. All
 //! of them are that user's. Which user that is, `/etc/subuid` says, or the system: each user namespace has an owner.
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 
 /// How long an answer holds.
 const FRESH: Duration = Duration::from_secs(60);
-/// How often processes are looked through for users that nothing else tells of.
+/// How often processes are scanned for users that neither the user database nor `/etc/subuid` knows.
 const PROCESSES: Duration = Duration::from_secs(1);
 /// Questions to the user database while answers hold: it may be slow, and ids may be many.
 const QUESTIONS: usize = 1000;
 /// User namespaces inside each other: the system allows 32.
 const DEPTH: usize = 33;
 
-/// The user whom limits are for.
+/// The user to whom limits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RealUser {
     /// A user of this machine.
     User(u32),
-    /// Nothing tells: all such ids of one block of 65536, as are given to containers, have the limits of one user.
+    /// Unknown: all such ids of one block of 65536, the size that containers are given, share the limits of one user.
     Unknown(u16),
 }
 
@@ -185,7 +185,7 @@ fn namespace_owner(path: &Path) -> Option<u32> {
         if parent < 0 {
             break;
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let parent = unsafe { File::from_raw_fd(parent) };
         if inode(&parent) == ours {
             let mut owner: libc::uid_t = 0;

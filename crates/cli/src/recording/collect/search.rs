@@ -1,4 +1,4 @@
-//! Search for ring files in a folder that anybody may put files into, a bounded part at a time.
+//! Search for ring files in a folder that every user may write to, a bounded part at a time.
 //!
 //! New files come with their names, from inotify. All files are also looked at in rounds: some were there before, and
 //! where too many come at once the system drops names. A round goes on where it stopped, so the caller can do its work
@@ -66,7 +66,7 @@ impl Search {
         self.entries.is_some()
     }
 
-    /// Hands files of the present round to `each` until so much time has passed.
+    /// Hands files of the present round to `each` until `time` has passed.
     pub fn advance(&mut self, time: Duration, mut each: impl FnMut(PathBuf)) -> Round {
         let begin = Instant::now();
         if self.entries.is_none() {

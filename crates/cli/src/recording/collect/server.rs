@@ -1,9 +1,9 @@
 //! HTTP server for the metrics on a UNIX socket: one thread, no call of it blocks.
 //!
-//! Anybody may connect, so the number of connections is bounded and each has a deadline. When all places are taken, a
+//! Every user may connect, so the number of connections is bounded and each has a deadline. When all places are taken, a
 //! new connection takes the place of another one: the oldest of the user who has the most. So connections that send
-//! nothing, or do not read their answer, can keep no other user from being answered, and a client of the same user is
-//! answered if it asks before as many others have connected.
+//! nothing, or do not read their answer, can keep no other user from being answered, and another client of that
+//! user is answered if it asks before as many others have connected.
 
 use super::metrics::{Metrics, MetricsFormat};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The supervisor: starts a worker for each user who has rings, and adds up what they tell.
+//! The supervisor: starts a worker for each user who has rings, and adds up their reports.
 //!
 //! A normal user has one worker, for his own rings. Root has one for each user, and each gives up all rights but its user's
 //! before it reads anything: a ring says which files are written, and it is the user's programs that write it.
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 const WAIT: Duration = Duration::from_secs(1);
 /// How long files are looked at before workers are listened to again.
 const LOOK: Duration = Duration::from_millis(20);
-/// After a file came, so long others are waited for.
+/// How long the supervisor waits for further files after a new one.
 const GATHER: Duration = Duration::from_millis(5);
 /// Workers at a time, but for the first one of each real user.
 const MOST_WORKERS: usize = 256;
@@ -44,9 +44,9 @@ pub const MOST_MEMORY: u64 = 1 << 30;
 const LONGEST: usize = 16 << 20;
 /// The longest line that a worker may complain in.
 const LONGEST_COMPLAINT: usize = 4096;
-/// So often a worker is read in one turn: one that never stops must not keep us from the others.
+/// Maximum number of reads from a worker in one turn: a worker that never stops must not block the others.
 const READS: usize = 64;
-/// So long workers have for their end.
+/// How long workers may take to end.
 const LAST: Duration = Duration::from_secs(10);
 /// The waits before a worker that fails is started again.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
@@ -54,9 +54,9 @@ const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60
 struct WorkerProcess {
     child: Child,
     owner: RealUser,
-    /// What was read of a line that is not whole yet.
+    /// The incomplete last line of its standard output.
     line: Vec<u8>,
-    /// The same of its complaints.
+    /// The incomplete last line of its standard error.
     complaint: Vec<u8>,
 }
 
@@ -84,9 +84,9 @@ struct Supervisor {
     started: BTreeSet<u32>,
     owners: RealUsers,
     found: FoundUsers,
-    /// Real users of whom it was said that others of theirs wait.
+    /// Real users for whom it was reported that some of their ids wait for a worker.
     said_held_back: BTreeSet<RealUser>,
-    /// Users of whom it was said that they have many files.
+    /// Users for whom it was reported that they have many files.
     said_many: BTreeSet<u32>,
     workers: BTreeMap<u32, WorkerProcess>,
     failed: BTreeMap<u32, FailedWorker>,
@@ -95,7 +95,7 @@ struct Supervisor {
     is_well: bool,
 }
 
-/// Starts workers until it is told to end.
+/// Starts workers until a signal ends it.
 pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     let signals = signals()?;
     let mut search = Search::new(&arguments.folder);
@@ -225,7 +225,7 @@ impl Supervisor {
         metrics.held_back = metrics.held_back.max(waiting);
     }
 
-    /// Tells what a whole round has found.
+    /// Reports what a complete round has found.
     fn end_round(&mut self) {
         let FoundUsers { files, held_back } = std::mem::take(&mut self.found);
         self.said_held_back.retain(|owner| held_back.contains_key(owner));
@@ -248,7 +248,7 @@ impl Supervisor {
         // Not by its path: that may be another version by now, or out of the user's reach.
         let mut command = Command::new("/proc/self/exe");
         command.args(["collect", "--worker"]).args(self.once.then_some("--once")).arg("--").arg(&self.folder);
-        // What we were told is no user's business.
+        // The environment of the supervisor is not passed on to users.
         command.arg0("aclshim").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
         let groups = (me == 0 && user != 0).then(|| groups(&self.folder, user, group));
         if groups.is_some() {
@@ -277,7 +277,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Takes what workers have told, and takes leave of those that ended.
+    /// Reads the reports of all workers, and removes workers that have ended.
     fn listen(&mut self) {
         let mut ended = Vec::new();
         for (user, worker) in &mut self.workers {
@@ -306,7 +306,7 @@ impl Supervisor {
         let wait = self.failed.get(&user).map_or(AGAIN[0], |failed| (failed.wait * 2).min(AGAIN[1]));
         self.failed.insert(user, FailedWorker { at: Instant::now(), wait });
         self.is_well &= !self.once;
-        // Said before it is counted: whoever sees the count finds the reason.
+        // Reported before it is counted: a reader of the metric then finds the reason.
         say(format_args!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis()));
         lock(&self.metrics).failures += 1;
     }
@@ -340,7 +340,7 @@ enum PipeState {
 }
 
 impl WorkerProcess {
-    /// What it tells by.
+    /// The pipes from its standard output and standard error.
     fn pipes(&self) -> Vec<BorrowedFd<'_>> {
         let Child { stdout, stderr, .. } = &self.child;
         stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd)).collect()
@@ -375,7 +375,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Takes what it has told.
+    /// Reads its reports.
     fn read(&mut self, user: u32, metrics: &Mutex<Metrics>) -> PipeState {
         self.relay();
         let Some(pipe) = &mut self.child.stdout else { return PipeState::End };
@@ -445,8 +445,8 @@ pub unsafe fn become_user(user: u32, groups: &[libc::gid_t]) -> io::Result<()> {
     }
 }
 
-/// The groups of a user, his own first. Of one whom the machine does not know, as in containers, the group of his ring:
-/// a file's group is its maker's, unless the folder gives its own to all.
+/// The groups of a user, the primary group first. For a user without an entry on this machine, as in containers, the group of
+/// the ring: a file has its creator's group, unless the folder hands down its own.
 pub fn groups(folder: &Path, user: u32, of_ring: u32) -> Vec<libc::gid_t> {
     const NOBODY: libc::gid_t = 65534;
     let gives_own = fs::metadata(folder).is_ok_and(|about| about.mode() & libc::S_ISGID != 0);

@@ -1,10 +1,10 @@
-//! A worker: drains the rings of one user, with that user's rights, until it is told to end.
+//! A worker: drains the rings of one user, with that user's rights, until its supervisor ends it.
 //!
 //! Ring files are written by the user's programs, and say which files are to be written. So nothing that stands there can
 //! do more than the user himself could; and what can only harm the reader, such as a ring file that is cut short
 //! while it is read, ends this process and no other.
 //!
-//! It ends when its standard input is closed, and on SIGTERM. On standard output it tells what it has counted, a line of
+//! It ends when its standard input is closed, and on SIGTERM. It reports its counts on standard output, a line of
 //! JSON each time.
 
 use super::Arguments;
@@ -23,35 +23,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest nap between two passes, while there is a process. A ring of the default size holds ten
+/// The shortest and the longest pause between two passes, while there is a process. A ring of the default size holds ten
 /// milliseconds' calls at a hundred thousand a second.
-const NAPS: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(8)];
-/// After a pass that took so many there are more by now: half of a ring of the default size.
+const PAUSES: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(8)];
+/// Number of slots in one pass after which the next pass follows at once: half of a ring of the default size.
 const MANY: u64 = 512;
-/// The nap while there is none: files that come end it.
-const IDLE_NAP: Duration = Duration::from_secs(1);
+/// The pause while there is none: files that come end it.
+const IDLE_PAUSE: Duration = Duration::from_secs(1);
 /// How often processes that ended are looked for.
 const END: Duration = Duration::from_millis(200);
 /// How long files are looked at between two passes: while there is a process, and else. Others may have put any number
 /// of them there.
 const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
-/// A file that has just come may not be finished yet: so long it is looked at in every pass.
+/// How long a new file, which may be incomplete, is looked at in every pass.
 const FRESH: Duration = Duration::from_millis(50);
 /// Files that are looked at in every pass. More are found by rounds.
 const MOST_FRESH: usize = 256;
-/// How often it tells what it has counted: while records come, and else. What was written and not told is counted by nobody
-/// if the worker dies.
-const TELL: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
-/// For so long a ring is said to be as full as it was, at least.
+/// How often it reports its counts: while records come, and otherwise. Counts that were not reported are lost if the worker
+/// dies.
+const REPORT_INTERVALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// Minimum time for which the highest fill level of a ring is reported.
 const FULL: Duration = Duration::from_secs(60);
-/// It ends when there was no process for so long.
+/// How long it waits for a process before it ends.
 const IDLE: Duration = Duration::from_secs(60);
 /// How long files are looked at in the end.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 /// Passes at the end: programs that go on calling could otherwise keep it for ever.
 const LAST: usize = 100;
 
-/// Drains until it is told to end.
+/// Drains until the supervisor or a signal ends it.
 pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     // We have the user's rights, and are still not the user's to look into.
     // SAFETY: concerns this process only.
@@ -67,13 +67,13 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         return worker.once();
     }
     let stdin = std::io::stdin();
-    let mut nap = NAPS[0];
-    let (mut ended, mut told) = (None::<Instant>, None::<Instant>);
+    let mut pause = PAUSES[0];
+    let (mut ended, mut reported) = (None::<Instant>, None::<Instant>);
     let is_due = |last: Option<Instant>, every: Duration| last.is_none_or(|last| last.elapsed() >= every);
     let mut busy = Instant::now();
     // Files that came, and when.
     let mut fresh: Vec<(PathBuf, Instant)> = Vec::new();
-    let mut is_told = true;
+    let mut is_active = true;
     loop {
         let outside = &mut worker.outside;
         fresh.retain(|(path, came)| outside.consider(path.clone()) == Considered::Unready && came.elapsed() < FRESH);
@@ -86,15 +86,15 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
             ended = Some(Instant::now());
         }
         let passed = worker.outside.pass();
-        is_told &= passed.slots == 0;
-        if is_due(told, TELL[usize::from(is_told)]) {
-            worker.tell()?;
-            told = Some(Instant::now());
-            is_told = true;
+        is_active &= passed.slots == 0;
+        if is_due(reported, REPORT_INTERVALS[usize::from(is_active)]) {
+            worker.send_report()?;
+            reported = Some(Instant::now());
+            is_active = true;
         }
-        nap = match passed.slots {
-            0 => (nap * 5 / 4).min(NAPS[1]),
-            _ => NAPS[0],
+        pause = match passed.slots {
+            0 => (pause * 5 / 4).min(PAUSES[1]),
+            _ => PAUSES[0],
         };
         let is_idle = worker.outside.drained().next().is_none();
         if !is_idle {
@@ -109,9 +109,9 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
             &files,
             match passed.slots {
                 MANY.. => Duration::ZERO,
-                _ if is_waiting => IDLE_NAP,
+                _ if is_waiting => IDLE_PAUSE,
                 _ if is_idle && search.is_in_round() => Duration::ZERO,
-                _ => nap,
+                _ => pause,
             },
         );
         if ready[0] || ready[1] {
@@ -125,7 +125,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
                     fresh.push((path, now));
                 }
             }
-            nap = NAPS[0];
+            pause = PAUSES[0];
         }
     }
     // The supervisor does not wait for ever. What is not found now is for the next collector.
@@ -142,7 +142,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
             break;
         }
     }
-    worker.tell_last()?;
+    worker.send_last_report()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -153,9 +153,9 @@ struct UserWorker {
     /// How full the fullest ring of each process was, in this minute and in the one before.
     fullest: BTreeMap<PathBuf, [u64; 2]>,
     minute: Instant,
-    /// What was told last.
-    told: String,
-    /// What of it nobody has taken yet.
+    /// The last report.
+    last_report: String,
+    /// The part of it that the supervisor has not read yet.
     unsent: Vec<u8>,
     /// Processes whose records cannot be written, as far as that was said.
     troubled: BTreeSet<PathBuf>,
@@ -172,7 +172,7 @@ impl UserWorker {
             past: MetricTotals::default(),
             fullest: BTreeMap::new(),
             minute: Instant::now(),
-            told: String::new(),
+            last_report: String::new(),
             unsent: Vec::new(),
             troubled: BTreeSet::new(),
             is_full: false,
@@ -202,7 +202,7 @@ impl UserWorker {
         }
         self.complain();
         let is_well = self.troubled.is_empty();
-        self.tell_last()?;
+        self.send_last_report()?;
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -257,8 +257,8 @@ impl UserWorker {
         }
     }
 
-    /// The same while it goes on: where nobody listens, later.
-    fn complain_if_heard(&mut self) {
+    /// Reports problems while it runs; if standard error is full, later.
+    fn complain_if_possible(&mut self) {
         if !can_write(io::stderr().as_fd()) {
             return;
         }
@@ -276,9 +276,9 @@ impl UserWorker {
         self.complain();
     }
 
-    /// Tells what it has counted, if that has changed.
-    fn tell(&mut self) -> Result<()> {
-        self.complain_if_heard();
+    /// Reports its counts if they have changed.
+    fn send_report(&mut self) -> Result<()> {
+        self.complain_if_possible();
         let is_over = self.minute.elapsed() >= FULL;
         if is_over {
             self.minute = Instant::now();
@@ -294,22 +294,22 @@ impl UserWorker {
             report.processes.push(ProcessMetrics::of(one, *now.max(before)));
         }
         let line = serde_json::to_string(&report)? + "\n";
-        if line != self.told && self.unsent.is_empty() {
+        if line != self.last_report && self.unsent.is_empty() {
             self.unsent.extend(line.as_bytes());
-            self.told = line;
+            self.last_report = line;
         }
         self.send()?;
         Ok(())
     }
 
-    /// The same at the end, when there is time.
-    fn tell_last(&mut self) -> Result<()> {
+    /// Sends the last report, and waits until it is read.
+    fn send_last_report(&mut self) -> Result<()> {
         always_wait(libc::STDOUT_FILENO);
         self.send()?;
-        self.tell()
+        self.send_report()
     }
 
-    /// Sends what is to be told, as far as it is taken.
+    /// Writes as much of the report as the pipe takes.
     fn send(&mut self) -> io::Result<()> {
         // SAFETY: standard output, which is not closed here. (What goes through its buffer cannot be taken back.)
         let mut listener = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDOUT_FILENO) });

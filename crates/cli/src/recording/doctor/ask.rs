@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// So long it may take: the vendor's library loads dozens of others.
+/// Time limit for the question: the vendor's library loads dozens of others.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// How the line with the answer begins; the library may print lines of its own.

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// So many names are shown.
+/// Maximum number of names that are shown.
 const SHOWN: usize = 6;
 
 /// Looks at all objects of a program.

@@ -176,7 +176,7 @@ fn leftovers(report: &mut DoctorReport, folder: &Path) {
     }
 }
 
-/// Whether somebody drains from outside.
+/// Reports whether a collector drains rings from outside.
 fn collectors(report: &mut DoctorReport) {
     let runs: Vec<String> = fs::read_dir("/proc")
         .into_iter()

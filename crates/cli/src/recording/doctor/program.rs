@@ -115,7 +115,7 @@ fn can_be_preloaded(report: &mut DoctorReport, image: &Image) -> bool {
     }
 }
 
-/// A program that runs with more rights than whoever starts it.
+/// A program that runs with more rights than the user who starts it.
 enum Raised {
     /// Also when we start it.
     Here(&'static str),
@@ -183,7 +183,7 @@ fn resolve(name: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(path)).find(is_program)
 }
 
-/// The program that a script names in its first line; what `env` is told to find, not `env`.
+/// The program that a script names in its first line; the argument of `env`, not `env`.
 fn interpreter(path: &Path) -> Option<PathBuf> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(256).read_to_end(&mut begin).ok()?;

@@ -22,7 +22,7 @@ pub enum Level {
 pub enum Sight {
     /// They will, or have been.
     Yes,
-    /// Not before it runs can that be told.
+    /// It cannot be known before the program runs.
     Unknown,
     /// Not, or not all.
     No,
@@ -136,7 +136,7 @@ impl DoctorReport {
     }
 }
 
-/// So many things.
+/// A number of things, with the plural of their name.
 pub fn many(count: usize, what: &str) -> String {
     match count {
         0 => format!("no {what}"),

@@ -1,4 +1,4 @@
-//! A trial: the program is started once with the shim, and what came of it is told.
+//! A trial: the program is started once with the shim, and the outcome is reported.
 
 use super::loader;
 use super::report::{DoctorReport, Sight, many};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// A folder that is gone when nobody needs it any more.
+/// A folder that is removed when it is dropped.
 struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
@@ -32,7 +32,7 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// The program that runs, for whoever has to end it; 0 if there is none.
+/// The process id of the program that runs, for the signal handler that ends it; 0 if there is none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 /// The signal that we were to end by.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -46,7 +46,7 @@ extern "C" fn interrupted(signal: libc::c_int) {
 fn end_program() {
     let (program, signal) = (PROGRAM.load(Ordering::Relaxed), SIGNAL.load(Ordering::Relaxed));
     if program > 0 && signal > 0 {
-        // SAFETY: a child that nobody has waited for.
+        // SAFETY: a child that has not been waited for.
         unsafe { libc::kill(program, signal) };
     }
 }

@@ -32,7 +32,7 @@ fn is_ignored(signal: c_int) -> bool {
 }
 
 fn set_default(signal: c_int) {
-    // SAFETY: nobody here relies on a handler.
+    // SAFETY: nothing here relies on a handler.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
@@ -101,7 +101,7 @@ impl Child {
     /// Starts it. There must be one thread. The inner error is that of a program that could not be started.
     pub fn start(command: &[CString], environment: &[CString]) -> io::Result<Result<Self, io::Error>> {
         let blocked = Blocked::new();
-        // Who ignores it is not told how children end.
+        // A process that ignores it cannot wait for the status of its children.
         let ignored_child = is_ignored(libc::SIGCHLD);
         set_default(libc::SIGCHLD);
         let detector = GroupSignalDetector::start()?;
@@ -232,14 +232,14 @@ impl Child {
     fn pass_on(&mut self, signal: c_int, info: &libc::siginfo_t) -> bool {
         // Asked in any case: it must not be there when the next one comes.
         let is_of_group = self.detector.got(signal);
-        // SAFETY: sent by a process, a signal tells which.
+        // SAFETY: a signal that a process has sent names its sender.
         let sender = if info.si_code <= 0 { unsafe { info.si_pid() } } else { 0 };
         // SAFETY: asks for a number.
         let us = unsafe { libc::getpid() };
         if is_of_group || sender == us || sender == self.detector.pid {
             return false;
         }
-        // What the program sends to its parent is meant for whoever started us.
+        // A signal that the program sends to its parent is meant for the process that started us.
         // SAFETY: only asks.
         let to = if sender == self.pid { unsafe { libc::getppid() } } else { self.pid };
         // SAFETY: the child has not been waited for: its number is its own. The value is passed on as it came.

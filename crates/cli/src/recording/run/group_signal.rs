@@ -1,14 +1,14 @@
-//! A process of ours beside us in the same process group, to tell a signal that was sent to the whole group from one that
-//! was sent to us alone.
+//! A helper process in our process group that detects whether a signal was sent to the whole group or to us alone.
 //!
 //! A Ctrl-C on a terminal, or a shell's `kill %1`, reaches the program without us; a plain `kill` of our number does not.
-//! Nothing in the signal itself says which it was. The detector blocks all signals: what it has pending, the group was sent.
+//! The signal itself does not say which it was. The helper blocks all signals: a signal that is pending there was sent to the
+//! group.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The detector, from our side.
+/// Our end of the helper process.
 pub struct GroupSignalDetector {
     /// Its number.
     pub pid: libc::pid_t,
@@ -45,8 +45,8 @@ impl GroupSignalDetector {
 
     /// Whether the whole group was sent a signal that we have got.
     pub fn got(&mut self, signal: libc::c_int) -> bool {
-        // Whoever walks through the group to send a signal has a lock that this waits for: afterwards the detector has it, if
-        // it is to have it.
+        // The kernel sends a signal to a group under a lock that setpgid waits for: afterwards the signal is pending at the
+        // helper, if it was sent to the group.
         if self.is_gone {
             return false;
         }
@@ -76,7 +76,7 @@ impl GroupSignalDetector {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => asked = Ok(()),
                 _ => break,
             }
-            // Somebody has stopped the whole group, and continued only some of it.
+            // The whole group was stopped, and only a part of it continued.
             if !self.is_gone && is_stopped(self.pid) {
                 was_woken = true;
                 // SAFETY: our own child.
@@ -95,7 +95,7 @@ impl GroupSignalDetector {
         is_yes
     }
 
-    /// Sends it home.
+    /// Ends the helper.
     pub fn dismiss(self) {
         let Self { pid, line, is_gone } = self;
         drop(line);
@@ -111,7 +111,7 @@ impl GroupSignalDetector {
     }
 }
 
-/// What the detector does until we are gone.
+/// The loop of the helper process, until we are gone.
 fn stand(mut line: UnixStream, us: libc::pid_t) {
     close_others(std::os::fd::AsRawFd::as_raw_fd(&line));
     let mut order = [0; 5];
@@ -148,10 +148,10 @@ fn stand(mut line: UnixStream, us: libc::pid_t) {
     }
 }
 
-/// What it would hold open nobody would see the end of.
+/// Closes all descriptors but one: a pipe that the helper held open would never reach its end.
 fn close_others(kept: libc::c_int) {
     let kept = kept as libc::c_uint;
-    // SAFETY: concerns this process's descriptors only, and nobody uses the others.
+    // SAFETY: concerns this process's descriptors only, and the others are not used.
     unsafe {
         if libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0) != 0 {
             (0..1024).filter(|&fd| fd != kept).for_each(|fd| _ = libc::close(fd as libc::c_int));

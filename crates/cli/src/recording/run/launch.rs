@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What is to be run, and how.
+/// A program to run, and how.
 pub struct RunRequest<'a> {
     /// Where traces and logs go.
     pub out: Option<&'a Path>,
@@ -25,7 +25,7 @@ pub struct RunRequest<'a> {
     pub config: Option<&'a Path>,
     /// Whether the simulated device goes in front.
     pub sim: bool,
-    /// Whether nothing is said but what went wrong with us.
+    /// Whether only our own failures are reported.
     pub quiet: bool,
     /// The program and its arguments.
     pub command: &'a [OsString],
@@ -47,18 +47,18 @@ pub struct CompletedRun {
     pub since_ns: u64,
     /// How long it ran.
     pub duration_ns: u64,
-    /// Where the run can be read.
-    pub told: RecordSource,
+    /// Where its calls are recorded.
+    pub record_source: RecordSource,
     /// Why no call could be seen.
     pub silent: Option<&'static str>,
     still_running: Vec<u32>,
-    /// Who goes on writing, if anybody has to.
+    /// The process id of the collector that goes on writing, if one is needed.
     collector: std::io::Result<Option<u32>>,
 }
 
 impl RunRequest<'_> {
     /// Runs it to its end; the inner error is the status of a program that could not be started.
-    pub fn watch(&self) -> Result<Result<CompletedRun, ExitCode>> {
+    pub fn run(&self) -> Result<Result<CompletedRun, ExitCode>> {
         let name = &self.command[0];
         let found = program::find(name);
         let about = found.as_deref().map(program::look).unwrap_or_default();
@@ -92,8 +92,8 @@ impl RunRequest<'_> {
         let still_running = rings::still_running(&plan.marks);
         let collector =
             (going_on > 0 || !still_running.is_empty()).then(|| rings::detach(&plan.place, &plan.marks)).transpose();
-        let Plan { place, told, silent, .. } = plan;
-        Ok(Ok(CompletedRun { end, pid, place, since_ns, duration_ns, told, silent, still_running, collector }))
+        let Plan { place, record_source, silent, .. } = plan;
+        Ok(Ok(CompletedRun { end, pid, place, since_ns, duration_ns, record_source, silent, still_running, collector }))
     }
 }
 
@@ -103,7 +103,7 @@ impl CompletedRun {
         matches!(self.collector, Ok(None))
     }
 
-    /// Says who goes on, and whether somebody writes down what they do.
+    /// Reports which processes go on, and whether a collector writes their records.
     pub fn say_who_goes_on(&self, quiet: bool) {
         if let Some(line) = about_collector(&self.still_running, &self.collector).filter(|_| !quiet) {
             say(format_args!("aclshim: {line}"));

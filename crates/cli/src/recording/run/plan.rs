@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf, absolute};
 /// A thread's ring, unless it was chosen: a program that calls in a tight loop from its first moment has filled one of
 /// the default size before we have found it.
 const RING: (&str, u64) = ("2M", 2 << 20);
-/// For so many threads there must be room, or the default holds.
+/// Number of threads that there must be room for; otherwise the default size is used.
 const THREADS: u64 = 16;
 
 /// What a run needs.
@@ -25,12 +25,12 @@ pub struct Plan {
     pub place: RunFolders,
     /// The program's.
     pub environment: Vec<CString>,
-    /// The entries of the environment that tell processes of the run from others.
+    /// The entries of the environment that identify processes of the run.
     pub marks: Vec<Vec<u8>>,
     /// What makes no sense in the settings.
     pub complaints: Vec<String>,
     /// Where the run can be read.
-    pub told: RecordSource,
+    pub record_source: RecordSource,
     /// Why no call can be seen.
     pub silent: Option<&'static str>,
 }
@@ -54,7 +54,7 @@ impl Plan {
         if std::fs::metadata(&dir).is_ok_and(|about| !about.is_dir()) {
             bail!("{} is not a directory", dir.display());
         }
-        // The last part is made by whoever has something to write there.
+        // The last folder is created by the process that has something to write there.
         if let Some(parent) = dir.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("the folder of {}", dir.display()))?;
         }
@@ -63,7 +63,7 @@ impl Plan {
         let mut variables: Vec<(&str, OsString)> =
             vec![("LD_PRELOAD", preload), (DIR.variable, dir.clone().into()), (DRAIN.variable, "outside".into())];
         let marks = variables.iter().map(|(name, value)| entry(name, value)).collect();
-        // It is to be the same one wherever the program, or a child of it, goes.
+        // An absolute path, so that it is one folder wherever the program or a child of it changes to.
         if in_force.value(&RING_DIR).is_some_and(|given| !Path::new(given).is_absolute()) {
             variables.push((RING_DIR.variable, rings.clone().into()));
         }
@@ -77,7 +77,7 @@ impl Plan {
         if !order.as_products.is_empty() {
             variables.push((AS.variable, order.as_products.join(",").into()));
         }
-        // One that the environment names is to be the same one in other folders.
+        // An absolute path, so that it is one file in all folders.
         if let Some(path) = &in_force.file {
             variables.push((CONFIG.variable, full(path)?.into()));
         }
@@ -98,13 +98,20 @@ impl Plan {
         }
         let is_ours = |setting: &Setting| order.variables.iter().any(|(name, _)| *name == setting.variable);
         let is_off = |setting: &Setting| !is_ours(setting) && in_force.value(setting) == Some("off".as_ref());
-        let told = if is_off(&CALLS) { RecordSource::Log } else { RecordSource::Trace };
+        let record_source = if is_off(&CALLS) { RecordSource::Log } else { RecordSource::Trace };
         let silent = match () {
             () if is_off(&MODE) && !order.enforce => Some("ACLSHIM_MODE is off"),
             () if is_off(&RECORD) => Some("ACLSHIM_RECORD is off"),
             () => None,
         };
-        Ok(Self { place: RunFolders { rings, dir }, environment, marks, complaints: in_force.complaints, told, silent })
+        Ok(Self {
+            place: RunFolders { rings, dir },
+            environment,
+            marks,
+            complaints: in_force.complaints,
+            record_source,
+            silent,
+        })
     }
 }
 

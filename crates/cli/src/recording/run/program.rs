@@ -1,4 +1,4 @@
-//! What can be told of a program before it runs: whether a preload would reach it.
+//! What is known of a program before it runs: whether a preload would reach it.
 
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};

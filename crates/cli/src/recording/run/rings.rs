@@ -21,11 +21,11 @@ pub struct RunFolders {
     pub dir: PathBuf,
 }
 
-/// So many slots in one pass are a sign that it should have come sooner.
+/// Number of slots in one pass from which on the next pass comes sooner.
 const MANY: u64 = 256;
-/// So long it looks more often.
+/// How long it looks for new rings more often.
 const BEGIN: Duration = Duration::from_secs(1);
-/// A folder that changed so short a while ago may change again within the same tick of its clock.
+/// Time after a change in which a folder may change again without a new modification time.
 const TICK_NS: u64 = 20_000_000;
 
 /// Drains, and looks for new rings as soon as the folder changes.
@@ -33,7 +33,7 @@ struct DrainLoop {
     outside: Outside,
     folder: PathBuf,
     looked: Option<(Instant, u64)>,
-    nap: Duration,
+    pause: Duration,
     began: Instant,
 }
 
@@ -45,7 +45,7 @@ impl DrainLoop {
             outside,
             folder: place.rings.clone(),
             looked: None,
-            nap: Duration::from_millis(1),
+            pause: Duration::from_millis(1),
             began: Instant::now(),
         }
     }
@@ -65,12 +65,12 @@ impl DrainLoop {
         let passed = self.outside.pass();
         // At first rings are about to come.
         let longest = Duration::from_millis(if self.began.elapsed() < BEGIN { 1 } else { 4 });
-        self.nap = match passed.slots {
-            0 => (self.nap * 5 / 4).min(longest),
+        self.pause = match passed.slots {
+            0 => (self.pause * 5 / 4).min(longest),
             few if few < MANY => Duration::from_micros(500),
             _ => Duration::from_micros(50),
         };
-        (passed, self.nap)
+        (passed, self.pause)
     }
 
     /// The last round for now; how many processes go on.
@@ -94,12 +94,12 @@ impl RingDrainer {
         let stop = Arc::new(AtomicBool::new(false));
         let (of_thread, is_over) = (place.clone(), Arc::clone(&stop));
         let thread = std::thread::Builder::new().spawn(move || {
-            let mut pace = DrainLoop::new(&of_thread);
+            let mut drain_loop = DrainLoop::new(&of_thread);
             while !is_over.load(Ordering::Acquire) {
-                let (_, nap) = pace.round();
-                std::thread::park_timeout(nap);
+                let (_, pause) = drain_loop.round();
+                std::thread::park_timeout(pause);
             }
-            pace.finish()
+            drain_loop.finish()
         });
         if let Err(why) = &thread {
             say(format_args!(
@@ -141,7 +141,7 @@ pub fn detach(place: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()),
         0 => {
-            // SAFETY: concerns the new process only; nobody uses its descriptors.
+            // SAFETY: concerns the new process only, which does not use its descriptors.
             unsafe {
                 libc::setsid();
                 libc::chdir(c"/".as_ptr());
@@ -159,17 +159,17 @@ pub fn detach(place: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
 }
 
 fn drain_alone(place: &RunFolders, marks: &[Vec<u8>]) {
-    let mut pace = DrainLoop::new(place);
+    let mut drain_loop = DrainLoop::new(place);
     let mut asked = Instant::now();
     loop {
-        let (passed, nap) = pace.round();
+        let (passed, pause) = drain_loop.round();
         if passed.processes == 0 && asked.elapsed() > Duration::from_millis(500) {
-            if still_running(marks).is_empty() && pace.finish() == 0 {
+            if still_running(marks).is_empty() && drain_loop.finish() == 0 {
                 return;
             }
             asked = Instant::now();
         }
-        std::thread::sleep(nap);
+        std::thread::sleep(pause);
     }
 }
 

@@ -31,16 +31,16 @@ pub struct Summary {
     write_failures: u64,
     in_memory: u64,
     /// Processes that have called and ended, and whose log could not be finished.
-    untold: usize,
+    unlogged: usize,
     /// What the shim had to say, and what could not be read.
     remarks: BTreeSet<String>,
     files: Vec<String>,
 }
 
-/// Where a run can be read.
+/// Where the calls of a run are recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RecordSource {
-    /// The trace tells of every call.
+    /// The trace, which has every call.
     Trace,
     /// There is none (`ACLSHIM_CALLS=off`): the log has the sums.
     Log,
@@ -48,11 +48,16 @@ pub enum RecordSource {
 
 impl Summary {
     /// Of the processes that have recorded to a directory since; `watch` is shown their calls.
-    pub fn read(place: &RunFolders, since_ns: u64, told: RecordSource, watch: &mut dyn Watch) -> (Self, TraceSet) {
+    pub fn read(
+        place: &RunFolders,
+        since_ns: u64,
+        record_source: RecordSource,
+        watch: &mut dyn Watch,
+    ) -> (Self, TraceSet) {
         let mut summary = Self::default();
         let options = ReadOptions { ring_folders: vec![place.rings.clone()], ..ReadOptions::default() };
         let mut set = TraceSet::new(options);
-        let files = match told {
+        let files = match record_source {
             RecordSource::Trace => {
                 if let Err(error) = set.read(&[&place.dir], watch) {
                     summary.remarks.insert(error.to_string());
@@ -61,7 +66,7 @@ impl Summary {
             }
             RecordSource::Log => {
                 summary.read_logs(&place.dir, since_ns);
-                // What a log does not tell yet.
+                // Calls that are not in a log yet.
                 rings::own(place)
             }
         };
@@ -80,8 +85,8 @@ impl Summary {
             summary.evicted += process.evicted;
             summary.write_failures += process.write_failures;
             summary.in_memory += process.slots[1];
-            if told == RecordSource::Log && life(&process.origin) == Life::Gone {
-                summary.untold += 1;
+            if record_source == RecordSource::Log && life(&process.origin) == Life::Gone {
+                summary.unlogged += 1;
                 let pid = process.origin.pid;
                 summary.remarks.insert(format!("process {pid} has ended, and not all that it did is in its log"));
             }
@@ -181,7 +186,7 @@ impl Summary {
 
     /// Whether any call was seen.
     pub fn has_calls(&self) -> bool {
-        self.has_counts() || self.untold > 0
+        self.has_counts() || self.unlogged > 0
     }
 
     fn has_counts(&self) -> bool {
@@ -243,7 +248,7 @@ impl Summary {
 
     /// Whether everything was recorded and is still there.
     pub fn is_whole(&self) -> bool {
-        self.not_recorded + self.overwritten + self.evicted == 0 && self.untold == 0
+        self.not_recorded + self.overwritten + self.evicted == 0 && self.unlogged == 0
     }
 
     /// What can be done about losses.

@@ -35,7 +35,7 @@ impl RecordFolder {
         Ok(Self { path, within: Some(within) })
     }
 
-    /// Whether nobody asked to keep it.
+    /// Whether it is removed at the end: the user has not named it.
     pub fn is_own(&self) -> bool {
         self.within.is_some()
     }

@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// So many lines of a difference are shown.
+/// Maximum number of lines of a difference that are shown.
 const MOST_LINES: usize = 200;
 
 /// What is gathered while the trace is read.
 pub struct GoldenVisitor {
     /// How often rules were broken where.
     pub counts: SiteCounts,
-    /// The calls by process, if anybody wants them.
+    /// The calls by process, if a golden file is compared or written.
     runs: Option<BTreeMap<usize, GoldenRun>>,
     /// Scopes that have begun and not ended, by process and number.
     open: BTreeMap<(usize, u32), String>,
@@ -27,7 +27,7 @@ pub struct GoldenVisitor {
 /// How a run compares with its golden file.
 #[derive(PartialEq, Eq)]
 pub enum GoldenOutcome {
-    /// They are the same.
+    /// The run is equal to the golden file.
     Same,
     /// The file was written.
     Updated,
@@ -151,7 +151,7 @@ pub fn compare(path: &Path, actual: &str) -> Result<GoldenOutcome> {
     })
 }
 
-/// Writes a golden file, unless it holds the same already: somebody's comments in it stay.
+/// Writes a golden file, unless its calls are equal already: comments of its authors stay.
 pub fn update(path: &Path, actual: &str) -> Result<GoldenOutcome> {
     if std::fs::read_to_string(path).is_ok_and(|expected| aclshim_golden::compare(&expected, actual).is_none()) {
         return Ok(GoldenOutcome::Same);

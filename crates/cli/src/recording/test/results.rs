@@ -18,7 +18,7 @@ pub struct Results {
 /// The first line of a process.
 #[derive(Deserialize)]
 struct Harness {
-    #[allow(dead_code)] // that it is there tells what the line is
+    #[allow(dead_code)] // its presence identifies the line
     harness: u64,
     pid: u32,
     #[serde(default)]
@@ -68,7 +68,7 @@ pub struct FailedExpectation {
 }
 
 impl Results {
-    /// From a file; one that is not there is one that nobody had anything to write to.
+    /// Reads a file; a missing file means that no process had results to write.
     pub fn read(path: &Path) -> Self {
         match std::fs::read(path) {
             Ok(bytes) => Self::parse(&String::from_utf8_lossy(&bytes)),

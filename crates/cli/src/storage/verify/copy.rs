@@ -106,7 +106,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<RecoveredTrace> {
                 copied.remarks.push(format!("the header is damaged; it was taken from {whence}"));
                 better
             }
-            // A bit among thousands of bytes is most likely one that nobody looks at.
+            // One wrong bit among thousands of bytes most likely stands in a field that is not used.
             None => {
                 let what = "the header is damaged, and taken as it is; what it says of the process may be wrong";
                 copied.remarks.push(what.into());
@@ -115,7 +115,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<RecoveredTrace> {
         };
     }
     copied.pid = Origin::from_bytes(&header).map_or(0, |origin| origin.pid);
-    // The first of another drain, so that nothing is expected before it; what was evicted stays told.
+    // Numbered as the first segment of a drain, so that none is expected before it; the count of evicted calls stays.
     let raw = reader.preamble;
     let evicted = if stop.is_some() { 0 } else { raw.evicted };
     let mut first_ns = if stop.is_some() { 0 } else { raw.first_ns };
@@ -158,7 +158,7 @@ pub fn clean(from: &Path, to: &Path) -> Result<RecoveredTrace> {
         copy.block(&head, &slots.to_le_bytes())?;
     }
     // The block with the totals, or those that they are the sum of, may be among what is damaged.
-    totals[0] = totals[0].max(covered.told);
+    totals[0] = totals[0].max(covered.reported);
     let lost = covered.lost.saturating_add(copied.missing);
     totals[1] =
         if starts.are_zero() { totals[1].max(lost) } else { totals[1].saturating_add(copied.missing).max(lost) };
@@ -175,7 +175,7 @@ enum Starts {
     Zero,
     /// Where the older segments of the process end, which lie beside it.
     At(BTreeMap<u32, u64>),
-    /// Nobody can tell: the older ones are not here.
+    /// Unknown: the older segments are not here.
     Unknown,
 }
 
@@ -232,8 +232,8 @@ struct Covered {
     rings: BTreeMap<u32, Vec<Range<u64>>>,
     /// Slots that are said to be overwritten, block by block.
     lost: u64,
-    /// Calls that records tell to be lost.
-    told: u64,
+    /// Calls that are lost according to records.
+    reported: u64,
 }
 
 impl Covered {
@@ -248,7 +248,7 @@ impl Covered {
                 while at < slots.len() {
                     let decoded = decode(&slots[at..], first.wrapping_add(at as u64));
                     if let Some((Entry::Lost { calls, .. }, _)) = decoded {
-                        self.told = self.told.saturating_add(calls);
+                        self.reported = self.reported.saturating_add(calls);
                     }
                     at += decoded.map_or(1, |(_, count)| count);
                 }
@@ -263,7 +263,7 @@ impl Covered {
     }
 
     /// Numbers that no good block accounts for: those before and between good blocks, and those behind the last one
-    /// that heads of `damaged` blocks tell of.
+    /// that heads of `damaged` blocks name.
     fn gaps(&mut self, starts: &Starts, damaged: &[BlockHead]) -> Vec<(u32, Range<u64>)> {
         let mut gaps = Vec::new();
         let mut ends = BTreeMap::new();
@@ -330,7 +330,7 @@ fn covers(block: &Block) -> Option<u64> {
     }
 }
 
-/// A good header of the same process: one that stands in the file once more, or that of another of its segments.
+/// An intact header of the process: a copy later in the file, or that of another of its segments.
 fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
     let (reader, _) = SegmentReader::open_anyway(BufReader::new(files::open(path).ok()?)).ok()?;
     let inside = reader.filter_map(Result::ok).find(|block| block.head.kind == kind::HEADER);

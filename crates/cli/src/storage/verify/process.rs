@@ -155,12 +155,12 @@ impl ProcessFiles {
         let in_ring = |of: fn(&RingContent) -> u64| self.ring.as_ref().map_or(0, of);
         let totals = |at: usize| all().filter_map(|segment| Some(segment.totals?[at])).max().unwrap_or(0);
         let not_recorded = totals(0).max(in_ring(|ring| ring.not_recorded));
-        let told: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.lost));
+        let reported: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.lost));
         let last = self.segments.last();
         // While it runs, what was lost last is not in the totals yet; and without its end they are old.
         let is_ended = last.is_some_and(|(_, segment)| segment.is_ended);
-        if told > not_recorded && (is_ended || self.ring.is_some()) && self.life != Life::Alive {
-            let what = format!("records tell of {told} calls that were lost, and the totals of {not_recorded}");
+        if reported > not_recorded && (is_ended || self.ring.is_some()) && self.life != Life::Alive {
+            let what = format!("records tell of {reported} calls that were lost, and the totals of {not_recorded}");
             if let Some((verdict, _)) = last {
                 verdicts[*verdict].problem(FileNote::new(what, "look for another copy"));
             }
@@ -193,7 +193,7 @@ impl ProcessFiles {
         self.segments = sorted;
     }
 
-    /// Calls that went with older segments, the oldest first; each tells what was known when it began.
+    /// Calls that went with older segments, the oldest first; each segment has the count of the time when it began.
     fn evicted(&self) -> u64 {
         self.segments.iter().map(|(_, segment)| segment.preamble.evicted).max().unwrap_or(0)
     }
@@ -313,14 +313,14 @@ impl ProcessFiles {
         // Between these segments and the ring there may be others.
         if let Some(ring) = self.ring.as_ref().filter(|_| self.goes_on_in.is_none()) {
             for (number, range) in &ring.lanes {
-                // Without a trace nobody can tell what was drained to where.
+                // Without a trace it is unknown what was drained.
                 let verdict = ring.verdict.or_else(|| self.segments.last().map(|(verdict, _)| *verdict));
                 if let Some(verdict) = verdict.filter(|_| !self.segments.is_empty()) {
                     rings.entry(*number).or_default().push((range.clone(), verdict));
                 }
             }
         }
-        // A kill between the count and the block that tells of it.
+        // A kill between the count and the block that records it.
         let said: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.overwritten));
         let mut excused = match &self.ring {
             Some(ring) if is_first_here => ring.overwritten.saturating_sub(said),
@@ -349,7 +349,7 @@ impl ProcessFiles {
     }
 }
 
-/// Whether there are older segments of the same process in the same directory, and one that is newer.
+/// Whether the directory holds older segments of the process, and a newer one, if there is one.
 pub fn beside(path: &Path, of: &CheckedSegment) -> (bool, Option<PathBuf>) {
     let others = path.parent().and_then(|folder| files::with_extension(folder, "acltrace").ok()).unwrap_or_default();
     let (mut has_older, mut newer) = (false, None::<(SegmentOrder, PathBuf)>);

@@ -1,4 +1,4 @@
-//! One segment of a trace, read to its end, and what it tells that must agree with others.
+//! One segment of a trace, read to its end, and its facts that must agree with other segments.
 
 use super::verdict::{FileNote, FileVerdict};
 use crate::files;
@@ -13,7 +13,7 @@ use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
 
-/// What a whole segment tells.
+/// The facts of one segment.
 pub struct CheckedSegment {
     /// Its process.
     pub origin: Origin,
@@ -35,7 +35,7 @@ pub struct CheckedSegment {
     pub slots: u64,
     /// Slots that are said to be overwritten, block by block.
     pub overwritten: u64,
-    /// Calls that records tell to be lost.
+    /// Calls that are lost according to records.
     pub lost: u64,
     /// The last totals: calls not recorded, slots overwritten.
     pub totals: Option<[u64; 2]>,

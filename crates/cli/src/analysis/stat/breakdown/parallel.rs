@@ -1,4 +1,4 @@
-//! Several breakdowns side by side, each shown some of the calls, and what they add up to together.
+//! Filling several breakdowns in parallel, each with a part of the calls, and joining them.
 
 use super::{Breakdown, CopySum, SLOWEST, SiteKey};
 use aclshim_collect::seen::Abreast;
