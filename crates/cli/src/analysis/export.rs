@@ -1,5 +1,6 @@
 //! `aclshim export`: traces for other tools.
 
+mod array;
 mod batch;
 mod chrome;
 mod parquet;

@@ -13,7 +13,8 @@ mod rings;
 mod summary;
 
 pub use child::{ProgramEnd, end_by};
-pub use launch::{CompletedRun, RunRequest};
+pub use launch::CompletedRun;
+pub use plan::RunRequest;
 pub use summary::Summary;
 
 use aclshim_collect::seen::Nobody;

@@ -3,7 +3,7 @@
 //! A column is declared once, below. The fields of [`Row`], the header line of CSV, the keys of JSON, the schema of
 //! Parquet and the table in `docs/exporting.md` (`aclshim export --columns`) follow from it.
 
-use super::batch::Gather;
+use super::array::ArrowValue;
 use super::texts::{Text, Texts};
 use anyhow::Result;
 use arrow::array::ArrayRef;
@@ -65,7 +65,7 @@ pub struct Column {
     /// Its value in a row.
     pub get: Get,
     /// Its values in many rows.
-    pub gather: fn(&[Row], &Texts) -> Result<ArrayRef>,
+    pub array: fn(&[Row], &Texts) -> Result<ArrayRef>,
 }
 
 macro_rules! columns {
@@ -84,7 +84,7 @@ macro_rules! columns {
             sentence: $sentence.trim_ascii(),
             about: About::$about,
             get: Get::$kind(|row| row.$name),
-            gather: |rows, texts| Gather::gather(rows, |row| row.$name, texts),
+            array: |rows, texts| ArrowValue::array(rows, |row: &Row| row.$name, texts),
         }),+),+];
     };
 }

@@ -1,9 +1,8 @@
 //! What breaks a rule, and what failed, in the page's words.
 
 use super::aggregate::Aggregate;
-use super::model::{CodeRow, Example, FailureRow, RuleRow, RuleSite};
+use super::model::{CodeRow, Example, FailureRow, RuleRow, RuleSite, SITES, file_name, rank};
 use super::sample::SampledCall;
-use super::summing::{SITES, file_name, rank};
 use aclshim_collect::trace_set::{Found, Process};
 use aclshim_facts::code;
 use aclshim_facts::message::reference;

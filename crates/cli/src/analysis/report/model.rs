@@ -1,7 +1,12 @@
 //! What the page shows, as it is embedded in it. `page.js` reads these names.
 
+use aclshim_facts::rule::Severity;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::path::Path;
+
+/// Maximum number of call sites, in total and for each rule.
+pub const SITES: usize = 100;
 
 /// Everything.
 #[derive(Default, Serialize)]
@@ -372,4 +377,20 @@ pub struct CodeRow {
     pub name: Option<&'static str>,
     /// What it means.
     pub meaning: Option<&'static str>,
+}
+
+/// The position of a severity, the worst first.
+pub fn rank(severity: &str) -> usize {
+    let names = [Severity::Error, Severity::Violation, Severity::Perf].map(Severity::name);
+    names.iter().position(|name| *name == severity).unwrap_or(names.len())
+}
+
+/// A path as text.
+pub fn lossy(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// The last part of a path.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| lossy(path), |name| name.to_string_lossy().into_owned())
 }

@@ -12,12 +12,9 @@ use aclshim_collect::trace_set::{FileError, Process, TraceSet};
 use aclshim_facts::rule::Severity;
 use aclshim_facts::{FUNCTIONS, Function};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Maximum number of processes that are listed.
 const PROCESSES: usize = 200;
-/// Maximum number of call sites, in total and for each rule.
-pub const SITES: usize = 100;
 /// Maximum number of slowest calls that are listed.
 const SLOWEST: usize = 25;
 
@@ -100,21 +97,6 @@ impl PageTotals {
         self.errors += other.errors;
         self.in_flight += other.in_flight;
     }
-}
-
-/// The position of a severity, the worst first.
-pub fn rank(severity: &str) -> usize {
-    let names = [Severity::Error, Severity::Violation, Severity::Perf].map(Severity::name);
-    names.iter().position(|name| *name == severity).unwrap_or(names.len())
-}
-
-fn lossy(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
-/// The last part of a path.
-pub fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| lossy(path), |name| name.to_string_lossy().into_owned())
 }
 
 fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {

@@ -1,39 +1,16 @@
 //! A program that runs while its rings are drained.
 
 use super::child::{Child, ProgramEnd};
-use super::plan::Plan;
+use super::plan::{Plan, RunRequest};
 use super::rings::{self, RingDrainer, RunFolders};
 use super::summary::RecordSource;
 use super::{NOT_FOUND, NOT_STARTED, program, say};
-use aclshim_facts::settings::Setting;
 use aclshim_trace::system::clock::realtime_ns;
 use anyhow::{Context, Result};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// A program to run, and how.
-pub struct RunRequest<'a> {
-    /// Where traces and logs go.
-    pub out: Option<&'a Path>,
-    /// Whether what the vendor would refuse is refused.
-    pub enforce: bool,
-    /// Other products that the run is judged for.
-    pub as_products: &'a [String],
-    /// A settings file.
-    pub config: Option<&'a Path>,
-    /// Whether the simulated device goes in front.
-    pub sim: bool,
-    /// Whether only our own failures are reported.
-    pub quiet: bool,
-    /// The program and its arguments.
-    pub command: &'a [OsString],
-    /// More of its environment.
-    pub variables: Vec<(&'static str, OsString)>,
-    /// Settings for which something else holds than their default.
-    pub unless_set: &'a [(&'static Setting, &'a str)],
-}
 
 /// A run that is over.
 pub struct CompletedRun {

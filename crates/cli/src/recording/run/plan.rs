@@ -1,7 +1,6 @@
 //! What a run needs before its program is started: the place of its records, and its environment.
 
 use super::environment;
-use super::launch::RunRequest;
 use super::rings::RunFolders;
 use super::summary::RecordSource;
 use crate::config::InForce;
@@ -18,6 +17,28 @@ use std::path::{Path, PathBuf, absolute};
 const RING: (&str, u64) = ("2M", 2 << 20);
 /// Number of threads that there must be room for; otherwise the default size is used.
 const THREADS: u64 = 16;
+
+/// A program to run, and how.
+pub struct RunRequest<'a> {
+    /// Where traces and logs go.
+    pub out: Option<&'a Path>,
+    /// Whether what the vendor would refuse is refused.
+    pub enforce: bool,
+    /// Other products that the run is judged for.
+    pub as_products: &'a [String],
+    /// A settings file.
+    pub config: Option<&'a Path>,
+    /// Whether the simulated device goes in front.
+    pub sim: bool,
+    /// Whether only our own failures are reported.
+    pub quiet: bool,
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// More of its environment.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// Settings for which something else holds than their default.
+    pub unless_set: &'a [(&'static Setting, &'a str)],
+}
 
 /// What a run needs.
 pub struct Plan {
