@@ -18,16 +18,16 @@ pub struct Traces {
     pub paths: Vec<PathBuf>,
 }
 
-/// What happens if there is nothing to read: that is an answer to a program, and a question to a person.
+/// What happens if there is nothing to read: for a program that is a valid answer, for a person most likely a mistake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Nothing {
-    /// It is said, and no more.
+    /// It is reported, and the command succeeds.
     IsFine,
     /// It is an error.
     IsAnError,
 }
 
-/// Says which rings name a directory and do not count, because they are other users'.
+/// Reports the rings that name a directory but do not count, because they belong to other users.
 pub fn say_ignored(ignored: &BTreeSet<Ignored>) {
     const MOST: usize = 8;
     for Ignored { path, uid } in ignored.iter().take(MOST) {

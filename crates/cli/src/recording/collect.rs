@@ -8,7 +8,7 @@
 //! | [`exposition`] | where: a socket and a file |
 //! | [`server`] | answers those who connect to the socket |
 //! | [`search`] | finds ring files, however many there are |
-//! | [`owner`] | the real user behind a user id |
+//! | [`real_user`] | the real user behind a user id |
 //! | [`system`] | waiting for signals, files and pipes |
 
 mod exposition;

@@ -100,7 +100,7 @@ pub fn ignore_closed_pipes() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// Says something on standard error, if it can be said there, without what a terminal would act on.
+/// Prints an escaped line to standard error; a failure to do so is ignored.
 pub fn say(what: std::fmt::Arguments<'_>) {
     let text = format!("{}\n", crate::output::escape::lines(&what.to_string()));
     let _ = std::io::stderr().write_all(text.as_bytes());
@@ -125,7 +125,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (summary, _) = Summary::read(&ran.place, ran.since_ns, ran.record_source, &mut Nobody);
     if !arguments.quiet {
         let dir = arguments.out.as_deref().unwrap_or(&ran.place.dir);
-        // With --require-calls it is said below.
+        // With --require-calls it is reported below.
         let why_none = (!arguments.require_calls).then(|| ran.silent.unwrap_or(WHY_NONE));
         let text = summary.text(dir, &own_name(), why_none);
         if !text.is_empty() {

@@ -106,7 +106,7 @@ struct FoundSegment {
     key: ProcessKey,
     first_ns: u64,
     segment: u64,
-    /// Bytes that are good.
+    /// Number of intact bytes.
     good: u64,
     damage: Option<String>,
 }
@@ -148,7 +148,7 @@ impl Merge {
     }
 
     fn trace(&mut self, path: &Path) {
-        // Nothing is in it.
+        // An empty file.
         if path.metadata().is_ok_and(|about| about.len() == 0) {
             return;
         }

@@ -76,7 +76,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 struct Recovery {
     out: Option<PathBuf>,
     failed: bool,
-    /// Files that something was said of.
+    /// Number of files that were reported.
     seen: u64,
 }
 

@@ -46,7 +46,7 @@ pub struct Arguments {
     paths: Vec<PathBuf>,
 }
 
-/// The answer for programs.
+/// The JSON object that is printed.
 #[derive(Serialize)]
 struct VerifyAnswer {
     state: FileState,
@@ -105,7 +105,7 @@ pub fn is_outermost(slot: &Words) -> bool {
     matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !head.is_nested()
 }
 
-/// What has been looked at.
+/// The files that have been checked.
 #[derive(Default)]
 struct Check {
     verdicts: Vec<FileVerdict>,

@@ -62,7 +62,7 @@ impl CallMetrics {
     }
 }
 
-/// What was lost.
+/// Losses, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossMetrics {
     not_recorded: u64,
@@ -86,7 +86,7 @@ impl LossMetrics {
     }
 }
 
-/// What only ever grows.
+/// Counters that only grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetricTotals {
     /// By function, and by kind and direction.
@@ -113,7 +113,7 @@ impl MetricTotals {
         }
     }
 
-    /// Adds what was lost.
+    /// Adds losses.
     pub fn add_lost(&mut self, lost: LossMetrics) {
         self.lost.add(lost);
     }
@@ -184,7 +184,7 @@ impl ProcessMetrics {
         }
     }
 
-    /// What it lost.
+    /// Its losses.
     pub fn lost(&self) -> LossMetrics {
         self.lost
     }
@@ -203,14 +203,14 @@ impl ProcessMetrics {
 pub struct WorkerReport {
     /// What it has counted; losses only of processes that are gone.
     pub totals: MetricTotals,
-    /// What is drained now.
+    /// The processes that are drained now.
     pub processes: Vec<ProcessMetrics>,
 }
 
 /// The reports of all workers.
 #[derive(Default)]
 pub struct Metrics {
-    /// By user.
+    /// The last report of each user's worker.
     pub workers: BTreeMap<u32, WorkerReport>,
     /// Workers that ended by themselves.
     pub failures: u64,
@@ -235,7 +235,7 @@ impl Metrics {
         }
     }
 
-    /// In words for Prometheus.
+    /// The metrics in one of the formats that Prometheus reads.
     pub fn render(&mut self, format: MetricsFormat) -> String {
         let mut totals = self.past.clone();
         let mut processes = Vec::new();
@@ -313,7 +313,7 @@ fn labels(process: &ProcessMetrics) -> [(&'static str, &str); 3] {
     [("pid", &process.pid), ("executable", &process.executable), ("born", &process.born)]
 }
 
-/// A number of something.
+/// One counter: its name, its help text and its value.
 struct Counter<T> {
     name: &'static str,
     of: fn(&T) -> u64,
@@ -357,7 +357,7 @@ const LOSSES: [Counter<LossMetrics>; 4] = [
     },
 ];
 
-/// How it is written.
+/// The format of the metrics.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum MetricsFormat {
     /// OpenMetrics 1.0.

@@ -23,7 +23,7 @@ const STRIDE: usize = 16;
 pub enum Round {
     /// No round is due.
     Resting,
-    /// There are more files.
+    /// The round is not over: there are more files.
     Unfinished,
     /// All files have been looked at.
     Finished,

@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Connections at a time.
+/// Maximum number of connections at a time.
 const MOST: usize = 64;
 /// Connections accepted before those that are open are looked at again: a client that was accepted must have the time
 /// to ask, also while others connect without pause.
@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_secs(5);
 const REQUEST: Duration = Duration::from_secs(5);
 /// How long a connection may take in all.
 const TOTAL: Duration = Duration::from_secs(30);
-/// The longest request.
+/// Maximum length of a request in bytes.
 const LONGEST: usize = 16 * 1024;
 /// The pause after the system had no descriptor for a connection.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,6 +1,6 @@
 //! The supervisor: starts a worker for each user who has rings, and adds up their reports.
 //!
-//! A normal user has one worker, for his own rings. Root has one for each user, and each gives up all rights but its user's
+//! A normal user has one worker, for the user's own rings. Root has one for each user, and each gives up all rights but its user's
 //! before it reads anything: a ring says which files are written, and it is the user's programs that write it.
 //! A worker that fails is started again. One that lost its supervisor is ended by the system.
 
@@ -34,11 +34,11 @@ const GATHER: Duration = Duration::from_millis(5);
 const MOST_WORKERS: usize = 256;
 /// Workers at a time in all.
 const MOST_USERS: usize = 1024;
-/// Workers of one real user: he may have many ids.
+/// Workers of one real user, who may have many ids.
 const MOST_OF_ONE: usize = 32;
 /// With more ring files than this a user is named: new ones are found later because of them.
 const MANY_FILES: u64 = 10_000;
-/// The memory of a worker: what a user writes into his rings must not take everybody's.
+/// Memory limit of a worker: the content of a user's rings must not exhaust the machine.
 pub const MOST_MEMORY: u64 = 1 << 30;
 /// The longest line of a worker.
 const LONGEST: usize = 16 << 20;
@@ -174,7 +174,7 @@ impl Supervisor {
         while self.look(&mut search) == Round::Unfinished {}
     }
 
-    /// Starts a worker for the owner of a ring file, unless he has one or must wait.
+    /// Starts a worker for the owner of a ring file, unless that user has one or must wait.
     fn consider(&mut self, path: &Path) {
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
@@ -203,7 +203,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether a real user may have one more worker. The first one he has in any case: others cannot take it from him.
+    /// Whether a real user may have one more worker. The first worker is always allowed: other users cannot prevent it.
     fn may_start(&self, owner: RealUser) -> bool {
         match self.workers.values().filter(|worker| worker.owner == owner).count() {
             0 => self.workers.len() < MOST_USERS,
@@ -294,7 +294,7 @@ impl Supervisor {
             lock(&self.metrics).end(user);
             match status {
                 Ok(status) if status.success() => _ = self.failed.remove(&user),
-                // It has said why.
+                // The worker itself has reported why.
                 Ok(status) if self.once && status.code().is_some() => self.is_well = false,
                 Ok(status) => self.note_failure(user, &how(status)),
                 Err(error) => self.note_failure(user, &error.to_string()),

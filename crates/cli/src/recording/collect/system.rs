@@ -80,7 +80,7 @@ pub fn never_wait(fd: RawFd) {
     change_flags(fd, |flags| flags | libc::O_NONBLOCK);
 }
 
-/// Has them wait again.
+/// Makes reads and writes of a descriptor block again.
 pub fn always_wait(fd: RawFd) {
     change_flags(fd, |flags| flags & !libc::O_NONBLOCK);
 }

@@ -157,9 +157,9 @@ struct UserWorker {
     last_report: String,
     /// The part of it that the supervisor has not read yet.
     unsent: Vec<u8>,
-    /// Processes whose records cannot be written, as far as that was said.
+    /// Processes whose records cannot be written, for which that was reported.
     troubled: BTreeSet<PathBuf>,
-    /// Whether it was said that others wait.
+    /// Whether it was reported that processes wait.
     is_full: bool,
 }
 

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 /// The names of the vendor's library.
 pub const VENDOR: [&str; 2] = ["libascendcl.so", "libacl_rt.so"];
 
-/// What is said about itself in a library of ours: a note of this owner.
+/// Owner of the ELF note in which a library of ours describes itself.
 const OWNER: &[u8] = b"aclshim";
 
 const ENDIAN: LittleEndian = LittleEndian;
 
-/// A file.
+/// An ELF file.
 #[derive(Default)]
 pub struct Image {
     /// Where it is.

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What would be loaded.
+/// The objects that the dynamic loader would load.
 #[derive(Default)]
 pub struct Listed {
     /// Name and path, in the order in which names are looked for in them.

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A program.
+/// The program that is examined.
 #[derive(Default)]
 pub struct DoctoredProgram {
     /// The file that the kernel starts in the end, if it is one that can be looked at.
@@ -21,7 +21,7 @@ pub struct DoctoredProgram {
     pub is_shell: bool,
 }
 
-/// Looks at a program.
+/// Examines a program.
 pub fn look(report: &mut DoctorReport, name: &OsStr, shim: Option<&Image>) -> DoctoredProgram {
     report.group("the program");
     report.program = Some(name.to_string_lossy().into_owned());
@@ -119,7 +119,7 @@ fn can_be_preloaded(report: &mut DoctorReport, image: &Image) -> bool {
 enum Raised {
     /// Also when we start it.
     Here(&'static str),
-    /// Only when others do.
+    /// Only when other users start it.
     ForOthers(&'static str),
 }
 

@@ -4,15 +4,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// How it is.
+/// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As it should be.
+    /// Nothing is wrong.
     Ok,
     /// Worth knowing.
     Warning,
-    /// In the way.
+    /// It keeps calls from being seen.
     Problem,
 }
 
@@ -24,7 +24,7 @@ pub enum Sight {
     Yes,
     /// It cannot be known before the program runs.
     Unknown,
-    /// Not, or not all.
+    /// No calls, or not all of them.
     No,
 }
 
@@ -60,7 +60,7 @@ impl DoctorReport {
         self.group = name;
     }
 
-    /// All is well.
+    /// Adds a check without a problem.
     pub fn ok(&mut self, id: &'static str, seen: impl Into<String>) {
         self.line(id, Level::Ok, seen.into(), None);
     }
@@ -99,7 +99,7 @@ impl DoctorReport {
         }
     }
 
-    /// For people.
+    /// The report as text.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.verdict());
         let mut group = "";
@@ -121,7 +121,7 @@ impl DoctorReport {
         text
     }
 
-    /// For programs.
+    /// The report as JSON.
     pub fn json(&self) -> Value {
         json!({
             "verdict": self.verdict(),

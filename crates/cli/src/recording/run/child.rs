@@ -52,7 +52,7 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // What the program was ended with is not to end us before we have said what we saw.
+        // The signal that ended the program must not end us before the summary is printed.
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: sets and times of ours.
         unsafe {
@@ -84,9 +84,9 @@ fn only(signal: c_int) -> libc::sigset_t {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// With this status.
+    /// It exited with this status.
     Exited(u8),
-    /// By this signal.
+    /// It was ended by this signal.
     Killed(c_int),
 }
 
@@ -150,7 +150,7 @@ impl Child {
         Ok(Ok(Self { pid, detector, blocked }))
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn id(&self) -> u32 {
         self.pid as u32
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Our end of the helper process.
 pub struct GroupSignalDetector {
-    /// Its number.
+    /// Its process id.
     pub pid: libc::pid_t,
     line: UnixStream,
     /// Whether it has been waited for: its number may be another's.

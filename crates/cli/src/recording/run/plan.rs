@@ -34,17 +34,17 @@ pub struct RunRequest<'a> {
     pub quiet: bool,
     /// The program and its arguments.
     pub command: &'a [OsString],
-    /// More of its environment.
+    /// Further environment variables.
     pub variables: Vec<(&'static str, OsString)>,
     /// Settings for which something else holds than their default.
     pub unless_set: &'a [(&'static Setting, &'a str)],
 }
 
-/// What a run needs.
+/// What is prepared before the program starts.
 pub struct Plan {
     /// Where its rings and files are.
     pub place: RunFolders,
-    /// The program's.
+    /// The environment of the program.
     pub environment: Vec<CString>,
     /// The entries of the environment that identify processes of the run.
     pub marks: Vec<Vec<u8>>,
@@ -166,7 +166,7 @@ fn own_environment() -> Vec<CString> {
         static environ: *const *const c_char;
     }
     let mut all = Vec::new();
-    // SAFETY: C strings behind each other with a NULL at the end; nobody changes them.
+    // SAFETY: C strings behind each other with a NULL at the end; they are not changed meanwhile.
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {

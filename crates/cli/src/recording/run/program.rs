@@ -22,7 +22,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// For people.
+    /// A sentence for the user.
     pub fn sentence(self) -> &'static str {
         match self {
             Obstacle::Static => {

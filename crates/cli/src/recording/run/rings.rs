@@ -89,7 +89,7 @@ pub struct RingDrainer {
 }
 
 impl RingDrainer {
-    /// Begins.
+    /// Starts the thread.
     pub fn start(place: &RunFolders) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (of_thread, is_over) = (place.clone(), Arc::clone(&stop));

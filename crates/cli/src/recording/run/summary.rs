@@ -1,4 +1,4 @@
-//! What a run is said to have been, in a few lines.
+//! The summary of a run in a few lines.
 
 use super::rings::{self, RunFolders};
 use crate::files;
@@ -14,7 +14,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// What a run was.
+/// The sums of a run.
 #[derive(Default)]
 pub struct Summary {
     processes: usize,
@@ -132,7 +132,7 @@ impl Summary {
         let mut is_new = false;
         for line in text_of(path).lines() {
             let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-            // What makes no sense in the settings was said before the program began.
+            // Invalid settings were reported before the program started.
             let is_new_to_them = line["event"] != "setting";
             if is_new_to_them
                 && line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)
@@ -203,7 +203,7 @@ impl Summary {
         self.findings.values().filter(|(worst, _)| *worst >= Some(severity)).map(|(_, count)| count).sum()
     }
 
-    /// For people; `dir` as they would type it. `why_none`: why there is no call, where that was not said.
+    /// The summary as text; `dir` as the user would type it. `why_none`: why there is no call, if that was not reported.
     pub fn text(&self, dir: &Path, command: &str, why_none: Option<&str>) -> String {
         let mut text = String::new();
         let mut say = |line: String| _ = writeln!(text, "aclshim: {line}");

@@ -23,14 +23,14 @@ pub struct JunitCase {
     pub name: String,
     /// How long it took.
     pub seconds: f64,
-    /// How it went.
+    /// Its outcome.
     pub outcome: CaseOutcome,
 }
 
-/// How a test case went.
+/// The outcome of a test case.
 #[derive(PartialEq, Eq)]
 pub enum CaseOutcome {
-    /// Well.
+    /// It passed.
     Passed,
     /// Something was expected and not so: in a word, and in full.
     Failed(String, String),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// All lines.
+/// The results that the harness has written.
 #[derive(Default)]
 pub struct Results {
     /// Processes that have used the harness, and their programs.

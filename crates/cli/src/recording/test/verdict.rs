@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 pub struct TestVerdict<'a> {
     /// The program's name.
     pub program: String,
-    /// How it ran.
+    /// Its run.
     pub ran: &'a CompletedRun,
     /// Whether anything of it was seen.
     pub is_watched: bool,
-    /// What its scopes said.
+    /// The results of its scopes.
     pub results: &'a Results,
     /// Scopes that have begun and not ended: what they expected was never looked at.
     pub open: Vec<String>,
@@ -34,9 +34,9 @@ pub struct TestVerdict<'a> {
 pub struct ExcessFindings {
     /// Its id, and the other product that it is about.
     pub rule: String,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// How often.
+    /// Number of findings.
     pub count: u64,
 }
 
@@ -93,7 +93,7 @@ impl TestVerdict<'_> {
         reasons
     }
 
-    /// For people.
+    /// The verdict as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut say = |line: String| _ = writeln!(text, "aclshim: {line}");
@@ -111,7 +111,7 @@ impl TestVerdict<'_> {
         }
         for scope in self.results.failed() {
             say(format!("  failed: {}", scope.name));
-            // The rest stands above: the program has said it when the scope ended.
+            // The program itself has printed the rest when the scope ended.
             let headlines = scope.failures.iter().filter_map(|failure| failure.text.lines().next());
             headlines.for_each(|line| say(format!("    {line}")));
         }

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whose a file is.
+/// The owner of a ring file.
 pub enum RingOwner {
     /// It is our own.
     Us,
@@ -24,11 +24,11 @@ pub struct OwningUser {
     group: u32,
 }
 
-/// What became of a ring.
+/// The outcome of recovering a ring in a process of its owner.
 pub struct Recovered {
-    /// What was said of it.
+    /// Its standard output.
     pub said: String,
-    /// What went wrong.
+    /// Its standard error.
     pub errors: String,
     /// Whether all of it is written.
     pub is_done: bool,

@@ -67,7 +67,7 @@ impl SegmentCopy {
         )
     }
 
-    /// Gives it its name.
+    /// Renames the complete file to its final name.
     pub fn finish(mut self) -> Result<()> {
         let path = self.path.display();
         self.file.flush().with_context(|| format!("{path}: cannot be written"))?;
@@ -78,9 +78,9 @@ impl SegmentCopy {
 /// What a clean copy holds.
 #[derive(Debug, Default)]
 pub struct RecoveredTrace {
-    /// Whose it is.
+    /// The process id.
     pub pid: u32,
-    /// Good blocks.
+    /// Number of intact blocks.
     pub blocks: u64,
     /// Outermost calls in them.
     pub calls: u64,
@@ -92,7 +92,7 @@ pub struct RecoveredTrace {
     pub remarks: Vec<String>,
 }
 
-/// Copies the good blocks of a trace to a new file, which is whole: what is missing is said in it to be lost.
+/// Copies the intact blocks of a trace to a new, valid file in which missing slots are recorded as lost.
 pub fn clean(from: &Path, to: &Path) -> Result<RecoveredTrace> {
     let name = from.display();
     let file = progress::reading(from, files::open(from).with_context(|| name.to_string())?);
@@ -230,7 +230,7 @@ impl Starts {
 #[derive(Default)]
 struct Covered {
     rings: BTreeMap<u32, Vec<Range<u64>>>,
-    /// Slots that are said to be overwritten, block by block.
+    /// Overwritten slots according to blocks of kind LOSS.
     lost: u64,
     /// Calls that are lost according to records.
     reported: u64,

@@ -23,7 +23,7 @@ const PIECE: usize = 1 << 14;
 
 /// What is left of a process.
 pub struct ProcessFiles {
-    /// Who it is.
+    /// The identity of the process.
     pub origin: Origin,
     /// Whether it runs.
     pub life: Life,
@@ -52,7 +52,7 @@ pub struct RingContent {
 }
 
 impl RingContent {
-    /// Looks at a ring file. What is wrong with it is said, if it was asked about.
+    /// Reads a ring file. Problems are added to the verdict, if there is one.
     pub fn new(file: &RingReader, mut verdict: Option<(usize, &mut FileVerdict)>) -> Self {
         let mut seen = Self {
             verdict: verdict.as_ref().map(|(number, _)| *number),
@@ -145,7 +145,7 @@ impl ProcessFiles {
         Self { origin, life, segments: Vec::new(), ring: None, is_part: false, goes_on_in: None }
     }
 
-    /// Judges everything together.
+    /// Compares all files of the process, adds problems to their verdicts, and returns the balance.
     pub fn judge(mut self, verdicts: &mut [FileVerdict]) -> Balance {
         self.sort();
         self.follow(verdicts);

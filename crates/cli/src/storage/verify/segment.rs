@@ -17,7 +17,7 @@ use std::path::Path;
 pub struct CheckedSegment {
     /// Its process.
     pub origin: Origin,
-    /// Its beginning.
+    /// Its preamble.
     pub preamble: Preamble,
     /// Where it stands among the others of its process.
     pub turn: SegmentOrder,
@@ -25,15 +25,15 @@ pub struct CheckedSegment {
     pub bytes: u64,
     /// Whether an orderly end is the last that stands in it.
     pub is_ended: bool,
-    /// Where it is cut off, and what is said of that.
+    /// The note about where it is cut off.
     pub cut: Option<FileNote>,
     /// Numbers that it accounts for, by ring.
     pub covers: BTreeMap<u32, Vec<Range<u64>>>,
-    /// Outermost calls, and slots.
+    /// Number of outermost calls.
     pub calls: u64,
-    /// See `calls`.
+    /// Number of slots.
     pub slots: u64,
-    /// Slots that are said to be overwritten, block by block.
+    /// Overwritten slots according to blocks of kind LOSS.
     pub overwritten: u64,
     /// Calls that are lost according to records.
     pub lost: u64,
@@ -45,7 +45,7 @@ pub struct CheckedSegment {
 
 const RECOVER: &str = "`aclshim recover FILE --out DIR` writes what is good to a new file";
 
-/// Reads a segment. `None` if nothing of it can be read; why is said.
+/// Reads a segment. Returns `None` if nothing of it can be read; the verdict says why.
 pub fn read(path: &Path, verdict: &mut FileVerdict, mut progress: impl FnMut(u64)) -> Option<CheckedSegment> {
     let file = match files::open(path) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! What is said of files, to people and to programs.
+//! Verdicts about files, as text and as JSON.
 
 use crate::files::FileKind;
 use crate::output::escape;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// How a file is.
+/// The condition of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileState {
@@ -18,7 +18,7 @@ pub enum FileState {
     Unreadable,
 }
 
-/// Something that is to be said of a file.
+/// A problem or a remark about a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FileNote {
     /// What it is.
@@ -51,14 +51,14 @@ impl FileNote {
     }
 }
 
-/// What is said of one file.
+/// The verdict about one file.
 #[derive(Debug, Serialize)]
 pub struct FileVerdict {
     /// The file.
     pub path: PathBuf,
     /// What it is.
     pub kind: &'static str,
-    /// How it is.
+    /// Its condition.
     pub state: FileState,
     /// What is wrong with it.
     pub problems: Vec<FileNote>,
@@ -73,7 +73,7 @@ impl FileVerdict {
         Self { path, kind, state: FileState::Whole, problems: Vec::new(), remarks: Vec::new() }
     }
 
-    /// Something is wrong.
+    /// Adds a problem.
     pub fn problem(&mut self, note: FileNote) {
         self.state = self.state.max(FileState::Damaged);
         self.problems.push(note);
@@ -85,12 +85,12 @@ impl FileVerdict {
         self.problems.push(note);
     }
 
-    /// Something is worth knowing.
+    /// Adds a remark.
     pub fn remark(&mut self, note: FileNote) {
         self.remarks.push(note);
     }
 
-    /// For people.
+    /// The verdict as text.
     pub fn text(&self) -> String {
         let state = match self.state {
             FileState::Whole => "ok",
