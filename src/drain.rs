@@ -12,30 +12,15 @@
 use crate::guest::heap::Heap;
 use crate::guest::log::{self, Event};
 use crate::guest::{edge, thread};
+use crate::loader::bindings;
 use crate::ring::process::{self, Process};
 use crate::settings::{DRAIN_OUTSIDE, settings};
-use crate::{boot, harness};
 use aclshim_collect::inside;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// What the drain and its host have to say to each other; zero in a fork child.
-#[repr(C)]
-pub struct Desk {
-    /// One of the states below.
-    state: AtomicU32,
-    /// How often the host has asked for everything to be written.
-    asked: AtomicU32,
-    /// Which of these the drain has answered.
-    answered: AtomicU32,
-    /// Whether it has its keeper.
-    is_kept: AtomicBool,
-    /// How long its start is put off.
-    patience: edge::Patience,
-}
+use core::sync::atomic::{AtomicU32, Ordering};
 
 const NEW: u32 = 0;
 const RUNS: u32 = 1;
@@ -57,7 +42,7 @@ pub fn ensure(process: &'static Process) {
     if desk.state.compare_exchange(NEW, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return;
     }
-    if boot::has_thread_sanitizer() {
+    if bindings::has_thread_sanitizer() {
         let why = "ThreadSanitizer would report races of the drain's descriptors; use aclshim run";
         return not_draining(process, format_args!("{why}"));
     }
@@ -188,7 +173,7 @@ fn not_draining(process: &Process, why: core::fmt::Arguments<'_>) {
 }
 
 /// The drain cannot go on, nor end: it stands still, and the host does not notice.
-pub fn give_up(why: &str) -> ! {
+fn give_up(why: &str) -> ! {
     if let Some(process) = process::process() {
         not_draining(process, format_args!("{why}"));
     }
@@ -200,7 +185,7 @@ pub fn give_up(why: &str) -> ! {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     keep_out_of_sight();
     let Some(process) = process::process() else { return ptr::null_mut() };
-    let Some(heap) = Heap::own() else {
+    let Some(heap) = Heap::for_drain(|| give_up("it needs too much memory")) else {
         not_draining(process, format_args!("there is no memory for it"));
         return ptr::null_mut();
     };
@@ -259,7 +244,7 @@ fn futex(word: &AtomicU32, operation: i32, value: u32, ns: u64) {
 }
 
 /// Has the drain write everything that there is, and waits for it as long as the settings say.
-fn finish() {
+pub fn finish() {
     let Some(process) = process::process() else { return };
     let desk = &process.drain;
     if desk.state.load(Ordering::Acquire) != RUNS {
@@ -276,17 +261,4 @@ fn finish() {
         }
         futex(&desk.answered, libc::FUTEX_WAIT, answered, left);
     }
-}
-
-/// Our own end, which comes after what the program has for its end.
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_END: extern "C" fn() = at_end;
-
-extern "C" fn at_end() {
-    edge::kept(|| {
-        harness::exit::at_end();
-        finish();
-        process::say_missed();
-    });
 }

@@ -4,7 +4,7 @@
 //! calls them is said there once, at the inline function in front of each member (`cbindgen.toml`). Behind the surface:
 //! - [`door`] takes the arguments of C in and hands answers out: the caller's memory is touched there only, and while
 //!   nobody waits for us;
-//! - [`desk`] holds everything else, behind one lock, in a heap of its own, with signals held back;
+//! - [`access`] gives the rest to one thread at a time, under the [`lock`], in a heap of its own, with signals blocked;
 //! - [`watch`] is what a call meets on the long way while a scope is open;
 //! - [`state`] knows the open scopes and the [`entry`] of each call that one of them sees;
 //! - [`end`] ends them, [`expect`] judges, [`tell`] makes the words, [`results`] the lines for machines.
@@ -13,21 +13,24 @@
 use core::ffi::{c_char, c_int, c_void};
 use door::demands;
 
-mod desk;
+mod access;
 mod door;
 mod end;
 mod entry;
-pub mod exit;
+mod exit;
 mod expect;
+mod expectation;
 mod file;
 mod golden;
-pub mod inject;
+mod inject;
+mod lock;
 mod names;
 mod results;
+pub mod shutdown;
 mod state;
 mod tell;
 mod text;
-pub mod watch;
+mod watch;
 
 /// A scope: more than 0. 0 where no shim is loaded; an `aclshim_error` if less.
 pub type aclshim_scope = i64;

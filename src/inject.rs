@@ -4,14 +4,10 @@
 //! what the program got, and how long that took, the waiting included. A call that a rule refuses is not struck, and
 //! neither is one that the vendor makes inside another. Nothing is locked: a copy in a signal handler is struck like any.
 
-use crate::check::judgement::Before;
 use crate::check::{arrays, world};
 use crate::guest::edge;
 use crate::guest::log::{self, Event};
-use crate::harness;
-use crate::harness::watch::{self, Ticket};
-use crate::loader::target::{self, Reason};
-use crate::record::frame::{Answer, Frame};
+use crate::loader::gate::{self, Reason};
 use crate::settings::{MODE_OFF, PRESET_PRODUCTION, settings};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
@@ -21,10 +17,9 @@ use aclshim_facts::injection::{Injection, What, each};
 use aclshim_facts::selector::Known;
 use aclshim_facts::selector::words::Nonsense;
 use aclshim_facts::settings::INJECT;
-use aclshim_trace::record::INJECTED;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-mod naming;
+pub mod naming;
 mod table;
 
 pub use table::Reach;
@@ -76,7 +71,7 @@ pub fn is_asked_for() -> bool {
 pub fn start() {
     if is_asked_for() {
         IS_SET.store(true, Ordering::SeqCst);
-        target::detour_all(Reason::Injection);
+        gate::detour_all(Reason::Injection);
     }
 }
 
@@ -109,7 +104,7 @@ pub fn add(scope: u64, reach: Reach, text: &[u8]) -> Result<usize, Refused> {
     if count > 0 {
         table::add(scope, reach, each(text).flatten())?;
         IS_SET.store(true, Ordering::SeqCst);
-        target::detour_all(Reason::Injection);
+        gate::detour_all(Reason::Injection);
     }
     Ok(count)
 }
@@ -126,10 +121,10 @@ pub fn struck(scope: u64) -> u64 {
 }
 
 /// Lets calls go the short way again if nothing is set any more. Only at the desk.
-pub fn rest() {
+fn rest() {
     if !table::has_any() {
         IS_SET.store(false, Ordering::SeqCst);
-        target::release(Reason::Injection);
+        gate::release(Reason::Injection);
     }
 }
 
@@ -142,58 +137,46 @@ pub struct Strike {
     fail_index: Option<u64>,
 }
 
-/// A call is about to be forwarded: whether it is struck. It has waited then, if it had to.
-///
-/// # Safety
-/// The arguments of `call` are the caller's, and `before` and `frame` are its own.
+/// Whether an injection may be set.
 #[inline(always)]
-pub unsafe fn before(
-    function: Function,
-    call: &Call,
-    caller: usize,
-    frame: &Frame,
-    before: &Before,
-    ticket: Ticket,
-) -> Option<Strike> {
-    if !IS_SET.load(Ordering::Relaxed) {
-        return None;
-    }
-    // SAFETY: the caller's promise.
-    unsafe { look(function, call, caller, frame, before, ticket) }
+pub fn is_set() -> bool {
+    IS_SET.load(Ordering::Relaxed)
 }
 
-#[cold]
-#[inline(never)]
-unsafe fn look(
-    function: Function,
-    call: &Call,
-    caller: usize,
-    frame: &Frame,
-    before: &Before,
-    ticket: Ticket,
-) -> Option<Strike> {
-    if !table::has_any() {
-        // A fork child begins without those of its parent's scopes.
-        harness::inject::rest();
-        return None;
+/// Whether an injection is set. A fork child begins without those of its parent's scopes.
+pub fn has_any() -> bool {
+    let has_any = table::has_any();
+    if !has_any {
+        naming::harness().inspect(|harness| harness.locked(rest));
     }
-    // What a scope sees is no call inside another one.
-    if !ticket.is_some() && frame.is_nested(caller) {
-        return None;
-    }
+    has_any
+}
+
+/// Draws what is done to a call that is about to be forwarded; `total` is what the sizes of a batch add up to, if that is
+/// known.
+///
+/// # Safety
+/// The arguments of `call` are the caller's.
+pub unsafe fn draw(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<Drawn> {
     // SAFETY: the caller's promise.
-    let what = edge::caught(|| unsafe { draw(function, call, caller, before) }).flatten()?;
-    // Before it waits: it may never come back.
-    frame.flag(INJECTED);
-    watch::strike(ticket);
-    wait(what.delay_ns);
-    let What { instead, then, delay_after_ns, fail_index, .. } = what;
-    Some(Strike { instead, then, delay_after_ns, fail_index })
+    edge::caught(|| unsafe { draw_all(function, call, caller, total) }).flatten().map(Drawn)
+}
+
+/// What was drawn for a call, and has not begun yet.
+pub struct Drawn(What);
+
+impl Drawn {
+    /// Waits, if the call is to wait before it is forwarded.
+    pub fn begin(self) -> Strike {
+        let What { instead, then, delay_ns, delay_after_ns, fail_index } = self.0;
+        wait(delay_ns);
+        Strike { instead, then, delay_after_ns, fail_index }
+    }
 }
 
 /// What is done to a call by all injections that strike it together: their delays add up, and of what contradicts itself
 /// the first holds.
-unsafe fn draw(function: Function, call: &Call, caller: usize, before: &Before) -> Option<What> {
+unsafe fn draw_all(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<What> {
     let ends = call.ends();
     let mut known = Known { ends: ends.as_slice(), ..Known::new(function, call, caller as u64) };
     let mut is_read = false;
@@ -207,7 +190,7 @@ unsafe fn draw(function: Function, call: &Call, caller: usize, before: &Before) 
             && !is_read
         {
             // SAFETY: the caller's promise.
-            (known.bytes, known.direction) = unsafe { sums(call, before) };
+            (known.bytes, known.direction) = unsafe { sums(call, total) };
             is_read = true;
         }
         if injection.selector.matches(&known, met) && met.counts(injection) {
@@ -224,7 +207,7 @@ unsafe fn draw(function: Function, call: &Call, caller: usize, before: &Before) 
 }
 
 /// How many bytes a batch moves, and which way, as far as the arrays may be read before the call.
-unsafe fn sums(call: &Call, before: &Before) -> (Option<u64>, Direction) {
+unsafe fn sums(call: &Call, total: Option<u64>) -> (Option<u64>, Direction) {
     let Form::Batch(batch) = &call.form else { return (None, Direction::Unknown) };
     // SAFETY: the caller's promise.
     let arrays = unsafe { arrays::before(call, &world::of(call)) };
@@ -234,7 +217,7 @@ unsafe fn sums(call: &Call, before: &Before) -> (Option<u64>, Direction) {
     let mut ways = ways.iter().map(|attr| Direction::of_places(attr.dstLoc.type_, attr.srcLoc.type_));
     let first = ways.next().unwrap_or(Direction::Unknown);
     let direction = if ways.all(|way| way == first) { first } else { Direction::Unknown };
-    (before.look.map(|look| look.total).or_else(sum), direction)
+    (total.or_else(sum), direction)
 }
 
 /// What a struck call returns instead of being forwarded, if it is not.
@@ -248,18 +231,18 @@ pub fn instead(strike: &Option<Strike>) -> Option<aclError> {
 /// # Safety
 /// The arguments of `call` are the caller's, and `strike` is its own.
 #[inline(always)]
-pub unsafe fn after(strike: &Option<Strike>, call: &Call, code: Option<aclError>) -> Answer {
+pub unsafe fn after(strike: &Option<Strike>, call: &Call, code: Option<aclError>) -> aclError {
     match (strike, code) {
-        (None, Some(code)) => Answer::vendors(code),
+        (None, Some(code)) => code,
         // SAFETY: the caller's promise.
         (Some(strike), code) => unsafe { end(strike, call, code) },
-        (None, None) => Answer::ours(0),
+        (None, None) => 0,
     }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn end(strike: &Strike, call: &Call, of_vendor: Option<aclError>) -> Answer {
+unsafe fn end(strike: &Strike, call: &Call, of_vendor: Option<aclError>) -> aclError {
     let code = strike.instead.or(strike.then).or(of_vendor).unwrap_or(0);
     if let (Form::Batch(batch), Some(index)) = (&call.form, strike.fail_index)
         && let Some(place) = batch.fail_index.filter(|place| !place.is_null())
@@ -268,7 +251,7 @@ unsafe fn end(strike: &Strike, call: &Call, of_vendor: Option<aclError>) -> Answ
         unsafe { place.write_unaligned(index as usize) };
     }
     wait(strike.delay_after_ns);
-    Answer { code, of_vendor }
+    code
 }
 
 /// Lets time go by, all of it, whatever interrupts; a handler may jump out.

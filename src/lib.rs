@@ -31,4 +31,5 @@ mod loader;
 mod record;
 mod ring;
 mod settings;
+mod shutdown;
 mod version;

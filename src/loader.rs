@@ -1,11 +1,13 @@
 //! The loader's side: which objects are loaded, what they define and bind, and where the real functions are.
 
+pub mod bindings;
 pub mod elf;
+pub mod gate;
 pub mod libdl;
-pub mod lookup;
 pub mod maps;
 pub mod names;
 pub mod objects;
+pub mod patch;
 pub mod rebind;
 pub mod scope;
 pub mod target;

@@ -1,6 +1,6 @@
 //! The C surface: one exported and a few private entries for each row of the function table.
 //!
-//! An entry is one jump through its gate ([`crate::loader::target::Gate`]): to the real function, where calls
+//! An entry is one jump through its gate ([`crate::loader::gate::Gate`]): to the real function, where calls
 //! are only forwarded, else to a stub in assembly in front of a body in Rust. The stub makes the
 //! caller's return address an argument of the body: it calls the body with the argument registers as
 //! they came, and what it has pushed, two words of which the second is that address, lies where the
@@ -13,29 +13,18 @@
 //! Neither holds anything that needs clean-up while the real function runs: an exception, a
 //! longjmp or the end of the thread may pass through.
 
-use crate::check::judgement;
-use crate::harness::watch;
-use crate::inject;
+use crate::boot;
+use crate::call::slow_path;
+use crate::guest::edge;
+use crate::loader::gate::{self, Entry, Gate, Gates, PRIVATE, Table};
 use crate::loader::names::COUNT;
-use crate::loader::target::{self, Gate, Gates, PRIVATE};
-use crate::record::frame::{Answer, Frame, Short, Words, stack};
-use crate::ring::identity;
+use crate::loader::target;
+use crate::record::frame::{Frame, Short, Words};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
-use aclshim_facts::code::ACL_SUCCESS;
 use core::arch::{asm, naked_asm};
 use core::ffi::c_void;
-
-/// The start of a private entry.
-pub struct Entry(unsafe extern "C-unwind" fn());
-
-impl Entry {
-    /// As a number.
-    pub fn address(&self) -> usize {
-        self.0 as *const () as usize
-    }
-}
 
 /// An entry: one jump.
 #[cfg(target_arch = "x86_64")]
@@ -43,7 +32,7 @@ macro_rules! entry {
     ($function:expr, $slot:expr) => {
         naked_asm!(
             ".cfi_startproc", "endbr64", "jmp qword ptr [rip + {gates} + {offset}]", ".cfi_endproc",
-            gates = sym GATES, offset = const target::offset($function, $slot))
+            gates = sym GATES, offset = const gate::offset($function, $slot))
     };
 }
 #[cfg(target_arch = "aarch64")]
@@ -52,7 +41,7 @@ macro_rules! entry {
         naked_asm!(
             ".cfi_startproc", "hint #34",
             "adrp x16, {gates} + {offset}", "ldr x16, [x16, :lo12:{gates} + {offset}]", "br x16", ".cfi_endproc",
-            gates = sym GATES, offset = const target::offset($function, $slot))
+            gates = sym GATES, offset = const gate::offset($function, $slot))
     };
 }
 
@@ -148,50 +137,20 @@ macro_rules! entries {
                     #[cold]
                     #[inline(never)]
                     pub(super) unsafe extern "C-unwind" fn $name($($arg: $ty,)* slot: usize, caller: usize) -> aclError {
-                        let real = target::of(Function::$name, slot, caller);
+                        let gate = &GATES[Function::$name as usize][slot];
                         type Real = unsafe extern "C-unwind" fn($($ty),*) -> aclError;
                         // SAFETY: what a real library holds under this name has this signature, and the
                         // stand-in for a missing one looks at no argument.
-                        let real = unsafe { core::mem::transmute::<usize, Real>(real) };
+                        let real = unsafe {
+                            core::mem::transmute::<usize, Real>(target(gate, Function::$name, slot, caller))
+                        };
                         let call: Call = $role;
                         let mut words: Words = [0; _];
                         for (word, argument) in words.iter_mut().zip([$($arg.to_word()),*]) {
                             *word = argument;
                         }
-                        // Before anything of the caller's is read: a fault from here on has a name.
-                        let frame = Frame::long(Function::$name, caller, stack(), &words, &call);
-                        let mut ticket = watch::begin(Function::$name, caller, stack(), &words, &frame);
-                        // SAFETY: the arguments of a call that is about to be forwarded.
-                        let before = unsafe { judgement::before(Function::$name, &call, &frame, ticket) };
-                        ticket.go();
-                        // SAFETY: as above.
-                        let answer = match unsafe { before.refuse(Function::$name, &call) } {
-                            Some(code) => Answer::ours(code),
-                            None => {
-                                // SAFETY: as above.
-                                let strike = unsafe {
-                                    inject::before(Function::$name, &call, caller, &frame, &before, ticket)
-                                };
-                                let code = match inject::instead(&strike) {
-                                    Some(_) => None,
-                                    // SAFETY: the caller's promise, passed on unchanged.
-                                    None => Some(unsafe { real($($arg),*) }),
-                                };
-                                // SAFETY: it has just returned, or was not forwarded.
-                                unsafe { inject::after(&strike, &call, code) }
-                            }
-                        };
-                        let now = frame.now();
-                        ticket.returned();
-                        if answer.of_vendor == Some(ACL_SUCCESS) && identity::is_wanted() {
-                            identity::accepted(&call, caller);
-                        }
-                        // SAFETY: it has just returned, or was answered in the vendor's place.
-                        unsafe {
-                            frame.end_long(now, answer, Function::$name, &call, &before, ticket);
-                            watch::end(ticket, answer, &call, &before);
-                        }
-                        answer.code
+                        // SAFETY: the caller's promise, passed on unchanged.
+                        unsafe { slow_path::run(Function::$name, caller, &words, &call, || real($($arg),*)) }
                     }
                 )*
             }
@@ -227,7 +186,7 @@ macro_rules! entries {
         }
 
         /// The private entries, by function.
-        pub static ENTRIES: [[Entry; PRIVATE]; COUNT] = [$([
+        static ENTRIES: [[Entry; PRIVATE]; COUNT] = [$([
             Entry(bodies::private::$name::<1>),
             Entry(bodies::private::$name::<2>),
             Entry(bodies::private::$name::<3>),
@@ -235,7 +194,7 @@ macro_rules! entries {
         ]),*];
 
         /// What the entries go through, by function: the exported one first.
-        pub static GATES: [Gates; COUNT] = [$([
+        static GATES: [Gates; COUNT] = [$([
             Gate::new(bodies::watched::$name::<0> as *const ()),
             Gate::new(bodies::watched::$name::<1> as *const ()),
             Gate::new(bodies::watched::$name::<2> as *const ()),
@@ -249,3 +208,19 @@ macro_rules! entries {
 }
 
 aclshim_facts::api!(entries);
+
+/// All of them, for the modules below.
+pub static TABLE: Table = Table { gates: &GATES, entries: &ENTRIES };
+
+/// The real function behind the entry of that gate, for a call from `caller`; never 0.
+#[inline(always)]
+fn target(gate: &Gate, function: Function, slot: usize, caller: usize) -> usize {
+    target::known_to(gate, function as usize, slot).unwrap_or_else(|| resolve(function, caller))
+}
+
+/// A call comes whose target is not known: the shim may not have started either.
+#[cold]
+fn resolve(function: Function, caller: usize) -> usize {
+    edge::undisturbed(|| boot::ensure(&TABLE));
+    target::resolve(function, caller)
+}

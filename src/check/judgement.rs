@@ -7,8 +7,6 @@
 use crate::check::look::{self, Look};
 use crate::check::{arrays, stack, world};
 use crate::guest::{edge, log};
-use crate::harness::watch::{self, Ticket};
-use crate::record::frame::Frame;
 use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
@@ -116,23 +114,23 @@ pub struct Before {
     refusal: Option<Refusal>,
 }
 
-/// Looks at a call that is about to be forwarded, and tells what is wrong with it in its record.
+/// Judges a call that is about to be forwarded; `found` gets what is wrong with it.
 ///
 /// # Safety
 /// The arguments are the caller's: what the vendor would read of its arrays may be read.
 #[inline(always)]
-pub unsafe fn before(function: Function, call: &Call, frame: &Frame, ticket: Ticket) -> Before {
+pub unsafe fn before(function: Function, call: &Call, found: impl FnOnce(&Judgement)) -> Before {
     let is_batch = matches!(call.form, Form::Batch(_));
     if !is_batch && !is_strict() {
         return Before::default();
     }
     // SAFETY: the caller's promise.
-    unsafe { look_closer(function, call, frame, ticket) }
+    unsafe { look_closer(function, call, found) }
 }
 
 /// Not for the caller's frame, which lies on the stack while the vendor works.
 #[inline(never)]
-unsafe fn look_closer(function: Function, call: &Call, frame: &Frame, ticket: Ticket) -> Before {
+unsafe fn look_closer(function: Function, call: &Call, found: impl FnOnce(&Judgement)) -> Before {
     let world = world::of(call);
     let is_on_stream = call.stream.is_some_and(|stream| !stream.is_null());
     let look = match &call.form {
@@ -152,10 +150,7 @@ unsafe fn look_closer(function: Function, call: &Call, frame: &Frame, ticket: Ti
         judge(&Subject { arrays, ..subject }, 0)
     });
     let judgement = judgement.flatten();
-    judgement.inspect(|judgement| {
-        frame.tell(judgement);
-        watch::found(ticket, judgement);
-    });
+    judgement.inspect(|judgement| found(judgement));
     let is_wrong = judgement.is_some_and(|judgement| judgement.has_error);
     Before { look, is_wrong, refusal: judgement.and_then(|judgement| judgement.refusal) }
 }

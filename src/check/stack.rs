@@ -1,7 +1,7 @@
 //! More of a call's stack than its caller, for findings (`ACLSHIM_STACK`).
 
-use crate::boot::is_own;
 use crate::guest::edge;
+use crate::guest::state::is_own;
 use aclshim_trace::record::FRAMES;
 use core::ffi::c_void;
 

@@ -11,7 +11,6 @@
 //! thread that another one with the allocator's lock waits for, the host's would hang. A fork child gets a new one; what
 //! its parent's holds stays as it is, for whoever still has it in hand.
 
-use crate::guest::thread;
 use core::alloc::{GlobalAlloc, Layout};
 use core::ops::Range;
 use core::ptr;
@@ -45,18 +44,12 @@ pub struct Heap {
     /// What lies behind cannot be used yet.
     open: usize,
     end: usize,
-    whose: Whose,
+    /// Called when it is used up; without it the system has to serve.
+    exhausted: Option<fn() -> !>,
     /// Bytes in the lists.
     listed: usize,
     /// The one of the parent process, whose blocks may still be in hand here.
     before: *mut Heap,
-}
-
-/// Who uses a heap: what to do when it is used up.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    Drain,
-    Harness,
 }
 
 struct Free {
@@ -64,13 +57,14 @@ struct Free {
 }
 
 impl Heap {
-    /// The heap, for the one thread that may use it.
-    pub fn own() -> Option<*mut Heap> {
+    /// The drain's heap, for the one thread that may use it. `exhausted` is called when it is used up: without memory Rust
+    /// would end the process.
+    pub fn for_drain(exhausted: fn() -> !) -> Option<*mut Heap> {
         let known = HEAP.load(Ordering::Acquire);
         if !known.is_null() {
             return Some(known);
         }
-        let heap = Self::make(RESERVED, Whose::Drain, ptr::null_mut())?;
+        let heap = Self::make(RESERVED, Some(exhausted), ptr::null_mut())?;
         HEAP.store(heap, Ordering::Release);
         Some(heap)
     }
@@ -80,7 +74,7 @@ impl Heap {
         let [most, least] = RESERVED_FOR_HARNESS;
         let sizes = core::iter::successors(Some(most), |size| Some(size / 4)).take_while(|&size| size >= least);
         let before = HARNESS.load(Ordering::Acquire);
-        let heap = { sizes }.find_map(|size| Self::make(size, Whose::Harness, before))?;
+        let heap = { sizes }.find_map(|size| Self::make(size, None, before))?;
         HARNESS.store(heap, Ordering::Release);
         Some(heap)
     }
@@ -100,7 +94,7 @@ impl Heap {
         self.next.next_multiple_of(size.clamp(SMALLEST, PAGE)).checked_add(size).is_some_and(|after| after <= self.end)
     }
 
-    fn make(reserved: usize, whose: Whose, before: *mut Heap) -> Option<*mut Heap> {
+    fn make(reserved: usize, exhausted: Option<fn() -> !>, before: *mut Heap) -> Option<*mut Heap> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping, checked, of which nobody knows yet.
         unsafe {
@@ -115,7 +109,7 @@ impl Heap {
             let heap = at.cast::<Heap>();
             let begin = at as usize + size_of::<Heap>().next_multiple_of(SMALLEST);
             let (open, end) = (at as usize + STEP, at as usize + reserved);
-            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, open, end, whose, listed: 0, before });
+            heap.write(Heap { free: [ptr::null_mut(); CLASSES], next: begin, open, end, exhausted, listed: 0, before });
             Some(heap)
         }
     }
@@ -126,11 +120,12 @@ impl Heap {
         if layout.align() > PAGE {
             return None;
         }
-        let largest = if self.whose == Whose::Drain { LARGEST } else { LARGEST_OF_HARNESS };
+        let largest = if self.exhausted.is_some() { LARGEST } else { LARGEST_OF_HARNESS };
         (size <= largest).then(|| (size / SMALLEST).trailing_zeros() as usize)
     }
 
-    fn take(&mut self, layout: &Layout) -> *mut u8 {
+    /// A block for that layout.
+    pub fn take(&mut self, layout: &Layout) -> *mut u8 {
         let size = match self.class(layout) {
             Some(class) => {
                 let first = self.free[class];
@@ -187,16 +182,16 @@ impl Heap {
 
     /// There is no memory left.
     fn without(&self, layout: &Layout) -> *mut u8 {
-        match self.whose {
-            // Without memory Rust would end the process.
-            Whose::Drain => crate::drain::give_up("it needs too much memory"),
+        match self.exhausted {
+            Some(exhausted) => exhausted(),
             // SAFETY: the caller's promise, passed on unchanged. The harness looks how much is left before it takes
             // much: this is for what it did not think of.
-            Whose::Harness => unsafe { System.alloc(*layout) },
+            None => unsafe { System.alloc(*layout) },
         }
     }
 
-    fn give(&mut self, block: *mut u8, layout: &Layout) {
+    /// Takes a block back.
+    pub fn give(&mut self, block: *mut u8, layout: &Layout) {
         // One that fits no list stays where it is: there are few, and the drain's thread ends.
         if let Some(class) = self.class(layout) {
             self.list(block, class);
@@ -249,7 +244,7 @@ const _: () = {
 };
 
 /// The heap that a block lies in, if it is one of ours.
-fn heap_of(block: *mut u8) -> Option<*mut Heap> {
+pub fn heap_of(block: *mut u8) -> Option<*mut Heap> {
     let is_in = |heap: *mut Heap| {
         // SAFETY: NULL, or a heap that is never unmapped.
         unsafe { heap.as_ref() }.is_some_and(|heap| heap.holds(block))
@@ -260,35 +255,4 @@ fn heap_of(block: *mut u8) -> Option<*mut Heap> {
     core::iter::once(drain)
         .chain(core::iter::successors(Some(HARNESS.load(Ordering::Acquire)), before))
         .find(|heap| is_in(*heap))
-}
-
-struct Ours;
-
-#[global_allocator]
-static ALLOCATOR: Ours = Ours;
-
-// SAFETY: a thread's heap is used by that thread alone while it is that thread's; blocks come from its own pages or from
-// the system.
-unsafe impl GlobalAlloc for Ours {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: NULL, or this thread's heap; else the caller's promise, passed on unchanged.
-        unsafe {
-            match thread::current().heap.get().as_mut() {
-                Some(heap) => heap.take(&layout),
-                None => System.alloc(layout),
-            }
-        }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let mine = thread::current().heap.get();
-        match heap_of(block) {
-            // SAFETY: this thread's heap.
-            Some(heap) if heap == mine => unsafe { (*heap).give(block, &layout) },
-            // Another thread must not touch the lists; nobody misses the block.
-            Some(_) => {}
-            // SAFETY: the caller's promise, passed on unchanged.
-            None => unsafe { System.dealloc(block, layout) },
-        }
-    }
 }

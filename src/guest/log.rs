@@ -4,8 +4,8 @@
 //! output. What cannot be written is dropped: the host matters more. Only that calls are lost, where neither a ring
 //! nor the log can say so, is said on its standard error.
 
-use crate::boot::wait_until;
 use crate::guest::edge;
+use crate::guest::state::wait_until;
 use crate::settings::{STDERR_OFF, settings};
 use aclshim_facts::settings::file::Wrong;
 use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};

@@ -8,6 +8,7 @@
 use aclshim_trace::ring::cursor::RingCursor;
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The thread's block; all zero at first.
 #[repr(C)]
@@ -122,4 +123,70 @@ pub fn current() -> &'static Thread {
 pub fn cursor() -> Option<&'static RingCursor> {
     // SAFETY: NULL, or a cursor that lives as long as its thread.
     unsafe { current().cursor.get().as_ref() }.filter(|cursor| cursor.is_open())
+}
+
+/// The address that the caller's stack ends at.
+#[inline(always)]
+pub fn stack() -> usize {
+    let here: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads a register.
+    unsafe {
+        asm!("mov {0}, rsp", out(reg) here, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register.
+    unsafe {
+        asm!("mov {0}, sp", out(reg) here, options(nomem, nostack, preserves_flags));
+    }
+    here
+}
+
+/// Whether a frame that lay at `other` is gone when its thread is at `here`: beside it or above. Frames of different
+/// functions are not equally large; one inside another has at least all of its own between.
+pub fn is_frame_gone(other: usize, here: usize) -> bool {
+    const DIFFERENCE: usize = 256;
+    other <= here.saturating_add(DIFFERENCE) && !is_on_signal_stack()
+}
+
+/// Whether this thread handles a signal on a stack of its own: addresses say nothing there.
+fn is_on_signal_stack() -> bool {
+    // SAFETY: asks, into a value of ours; all zero is a valid one.
+    unsafe {
+        let mut stack = core::mem::zeroed::<libc::stack_t>();
+        libc::sigaltstack(core::ptr::null(), &mut stack) == 0 && stack.ss_flags & libc::SS_ONSTACK != 0
+    }
+}
+
+/// The calling thread's number, which no other thread of the process ever gets.
+pub fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = &current().number;
+    if number.get() == 0 {
+        number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    }
+    number.get()
+}
+
+/// The calling thread's id. (libc's `gettid` is newer than some systems that the shim runs on.)
+pub fn id() -> u32 {
+    // SAFETY: asks for our own number.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// The calling thread's name, 16 bytes as two words.
+pub fn name() -> [u64; 2] {
+    let mut name = [0u8; 16];
+    // SAFETY: the buffer is as large as names are.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let (first, second) = name.split_at(8);
+    [first, second].map(|half| u64::from_le_bytes(half.try_into().unwrap_or_default()))
+}
+
+/// Whether a thread of this process still runs.
+pub fn is_alive(thread: u32) -> bool {
+    // SAFETY: the null signal only asks; errno is the calling thread's own.
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 || *libc::__errno_location() != libc::ESRCH
+    }
 }

@@ -7,12 +7,14 @@ use super::aclshim_error::{self, *};
 use super::end::{self, Ended};
 use super::state::{Reach, Scope, State};
 use super::text::{self, Given};
+use super::{access, expect, lock, watch};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
-use super::{desk, expect};
-use crate::boot::{Standing, standing};
-use crate::guest::{edge, thread};
+use crate::boot;
+use crate::call::entry::TABLE;
+use crate::guest::edge;
+use crate::guest::state::ShimState;
+use crate::guest::thread::{self, stack};
 use crate::loader::names::NAMES;
-use crate::record::frame::stack;
 use crate::record::tell::tell_scope_begin;
 use core::ffi::{c_char, c_int};
 use core::ptr;
@@ -25,20 +27,21 @@ type Answer = Result<i64, aclshim_error>;
 /// which is to be small: where it lies tells which calls were left.
 #[inline(never)]
 fn answer(work: impl FnOnce() -> Answer) -> i64 {
-    if edge::kept(standing) != Some(Standing::Active) {
+    if edge::kept(|| boot::ensure(&TABLE)) != Some(ShimState::Active) {
         return 0;
     }
+    watch::install();
     work().unwrap_or_else(|error| error as i64)
 }
 
 /// Works at the desk.
 fn at_desk<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
-    desk::with(work)?
+    access::with(work)?
 }
 
 /// The same after the scopes of threads that are gone have ended.
 fn after_the_gone<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
-    let (gone, answer) = desk::with(|state| (end::retire(state), work(state)))?;
+    let (gone, answer) = access::with(|state| (end::retire(state), work(state)))?;
     end::tell_all(gone);
     answer
 }
@@ -48,7 +51,7 @@ fn room_for<T>(count: usize) -> Result<Vec<T>, aclshim_error> {
     // SAFETY: NULL, or the heap that is ours at the desk.
     let heap = unsafe { thread::current().heap.get().as_ref() };
     let has_block = heap.is_some_and(|heap| heap.has_block(count.saturating_mul(size_of::<T>())));
-    if has_block && desk::has_room(0) { Ok(Vec::with_capacity(count)) } else { Err(ACLSHIM_MEMORY) }
+    if has_block && lock::has_room(0) { Ok(Vec::with_capacity(count)) } else { Err(ACLSHIM_MEMORY) }
 }
 
 /// Looks at a scope as it is now; `here` is where the caller's stack ends.
@@ -81,7 +84,7 @@ unsafe fn hand_out<T>(made: Vec<T>, to: *mut T, size: usize, room: usize) -> Ans
         }
     }
     let is_all = taken == made.len();
-    desk::forget(made);
+    access::forget(made);
     if is_all { Ok(taken as i64) } else { Err(ACLSHIM_ROOM) }
 }
 
@@ -90,7 +93,7 @@ fn is_room<T>(to: *mut T, size: usize, room: usize) -> Result<(), aclshim_error>
 }
 
 pub extern "C" fn active() -> c_int {
-    edge::kept(|| c_int::from(standing() == Standing::Active)).unwrap_or(0)
+    edge::kept(|| c_int::from(boot::ensure(&TABLE) == ShimState::Active)).unwrap_or(0)
 }
 
 pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclshim_scope {
@@ -123,7 +126,7 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
 
 /// The program ends: what is still expected of scopes that nobody has ended was not met.
 pub fn end_all() -> Result<(), aclshim_error> {
-    while let Some(ended) = desk::with(|state| {
+    while let Some(ended) = access::with(|state| {
         let at = state.scopes.iter().position(Scope::has_expectations)?;
         let scope = state.scopes.remove(at);
         Some(Ended::never_ended(state, scope))

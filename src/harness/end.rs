@@ -1,9 +1,10 @@
 //! How a scope ends: judged at the desk, told of where nobody waits for us.
 
-use super::expect::{self, Failure};
+use super::expect;
+use super::expectation::Failure;
 use super::golden::{self, Actual};
 use super::state::{Scope, State};
-use super::{desk, exit, results, text};
+use super::{access, exit, results, text};
 use crate::guest::{edge, log};
 use crate::record::tell::tell_scope_end;
 use crate::settings::settings;
@@ -55,7 +56,7 @@ impl Ended {
         }
         count += self.failures.len() as u64;
         let Self { failures, line, .. } = &mut self;
-        let is_whole = line.as_mut().is_none_or(|line| desk::with(|_| results::close(line, failures)).is_ok());
+        let is_whole = line.as_mut().is_none_or(|line| access::with(|_| results::close(line, failures)).is_ok());
         let is_written = edge::undisturbed(|| {
             failures.iter().for_each(|failure| log::to_stderr(failure.text.as_bytes()));
             exit::fail(count);
@@ -66,7 +67,7 @@ impl Ended {
             text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
         }
         let _ = tell_scope_end(self.scope.id as u32, count);
-        desk::forget(self);
+        access::forget(self);
         count
     }
 }
@@ -86,6 +87,6 @@ pub fn tell_all(mut ended: Vec<Ended>) {
         one.tell();
     }
     if ended.capacity() > 0 {
-        desk::forget(ended);
+        access::forget(ended);
     }
 }

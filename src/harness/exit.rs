@@ -1,7 +1,6 @@
 //! What failed expectations mean for the end of the process.
 
-use super::aclshim_error::ACLSHIM_BUSY;
-use super::{desk, door, text};
+use super::lock;
 use crate::guest::edge;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -20,12 +19,12 @@ static IS_ARMED: AtomicBool = AtomicBool::new(false);
 
 /// Expectations of this process that were not met.
 pub fn failures() -> u64 {
-    desk::desk().map_or(0, |desk| desk.failures.load(Ordering::Relaxed))
+    lock::existing().map_or(0, |desk| desk.failures.load(Ordering::Relaxed))
 }
 
 /// Some more were not.
 pub fn fail(failures: u64) {
-    if let Some(desk) = desk::desk() {
+    if let Some(desk) = lock::existing() {
         desk.failures.fetch_add(failures, Ordering::Relaxed);
     }
     // Perhaps the program is at its end, and has passed us by. Not in a handler: libc has a lock there.
@@ -52,18 +51,8 @@ fn arm() -> bool {
     is_armed
 }
 
-/// The program ends, and all that it has for its end is done: nobody ends a scope any more.
-pub fn at_end() {
-    if desk::desk().is_none() {
-        return;
-    }
-    if let Err(ACLSHIM_BUSY) = door::end_all() {
-        text::say(format_args!(
-            "a handler has jumped out of the harness, or its thread has ended there: what is expected of scopes that \
-             were open then could not be judged"
-        ));
-        fail(1);
-    }
+/// Has the process exit with the status that was [set](set), if an expectation was not met.
+pub fn arm_if_failed() {
     if STATUS.load(Ordering::Relaxed) != 0 && failures() > 0 {
         arm();
     }

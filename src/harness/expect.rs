@@ -1,68 +1,16 @@
-//! What is expected of a scope, and whether it was met.
+//! Whether what is expected of a scope was met.
 
 use super::entry::{Entry, Found};
+use super::expectation::{Bounds, Expectation, Failure, Meant};
 use super::state::{Scope, State};
 use super::{aclshim_error, tell};
 use aclshim_facts::rule::{Rule, Severity};
-use aclshim_facts::selector::Selector;
-use std::ffi::CString;
 use std::fmt::Write;
-
-/// An expectation.
-pub enum Expectation {
-    /// So many calls.
-    Calls(Bounds),
-    /// So many bytes.
-    Bytes(Bounds),
-    /// The calls on a stream are exactly these.
-    Order { stream: u64, each: Vec<Meant> },
-    /// A rule is broken exactly so often.
-    Finding { rule: &'static Rule, count: u64 },
-    /// No finding of at least this severity but those that are expected.
-    Clean { severity: Severity },
-    /// The calls are those of a file: judged by [`super::golden`], where there is time for files.
-    Golden { path: CString },
-    /// What was said to this function was refused, and is never met.
-    Refused { function: &'static str, error: aclshim_error },
-}
-
-/// Which calls, and as it was written.
-pub struct Meant {
-    pub which: Selector,
-    pub text: String,
-}
-
-/// Which calls, and how much of them.
-pub struct Bounds {
-    pub meant: Meant,
-    pub least: u64,
-    pub most: u64,
-}
-
-/// An expectation that was not met.
-pub struct Failure {
-    /// Its kind, for machines.
-    pub kind: &'static str,
-    /// All that is said of it.
-    pub text: String,
-}
-
-impl Meant {
-    /// To be shown behind what was counted.
-    fn shown(&self, of: &str) -> String {
-        if self.text.trim().is_empty() { String::new() } else { format!(" {of} \"{}\"", self.text) }
-    }
-}
-
-impl Bounds {
-    fn holds(&self, count: u64) -> bool {
-        (self.least..=self.most).contains(&count)
-    }
-}
 
 /// Judges all that is expected of a scope.
 pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
-    let mut failures: Vec<_> = scope.expectations.iter().filter_map(|expected| expected.judge(state, scope)).collect();
+    let mut failures: Vec<_> =
+        scope.expectations.iter().filter_map(|expected| judge_one(expected, state, scope)).collect();
     if scope.not_held > 0 {
         let more = tell::number(scope.not_held, "expectation");
         let text = format!("{}there was no memory for {more}\n", tell::title(&scope.name));
@@ -98,26 +46,25 @@ pub fn expected(scope: &Scope, rule: &Rule) -> Option<u64> {
     })
 }
 
-impl Expectation {
-    fn judge(&self, state: &State, scope: &Scope) -> Option<Failure> {
-        let (kind, text) = match self {
-            Self::Calls(bounds) => ("calls", calls(state, scope, bounds)?),
-            Self::Bytes(bounds) => ("bytes", bytes(state, scope, bounds)?),
-            Self::Order { stream, each } => ("order", order(state, scope, *stream, each)?),
-            Self::Finding { rule, count } => ("finding", finding(state, scope, rule, *count)?),
-            Self::Clean { severity } => ("clean", clean(state, scope, *severity)?),
-            Self::Golden { .. } => return None,
-            Self::Refused { function, error } => {
-                let (kind, why) = match error {
-                    aclshim_error::ACLSHIM_MEMORY => ("refused", "found no room"),
-                    aclshim_error::ACLSHIM_REFUSED => ("refused", "is refused, because ACLSHIM_PRESET=production"),
-                    _ => ("nonsense", "makes no sense"),
-                };
-                (kind, format!("what was said to {function} {why}, and nobody has judged it\n"))
-            }
-        };
-        Some(Failure { kind, text: format!("{}{text}", tell::title(&scope.name)) })
-    }
+/// Judges one expectation of a scope.
+fn judge_one(expected: &Expectation, state: &State, scope: &Scope) -> Option<Failure> {
+    let (kind, text) = match expected {
+        Expectation::Calls(bounds) => ("calls", calls(state, scope, bounds)?),
+        Expectation::Bytes(bounds) => ("bytes", bytes(state, scope, bounds)?),
+        Expectation::Order { stream, each } => ("order", order(state, scope, *stream, each)?),
+        Expectation::Finding { rule, count } => ("finding", finding(state, scope, rule, *count)?),
+        Expectation::Clean { severity } => ("clean", clean(state, scope, *severity)?),
+        Expectation::Golden { .. } => return None,
+        Expectation::Refused { function, error } => {
+            let (kind, why) = match error {
+                aclshim_error::ACLSHIM_MEMORY => ("refused", "found no room"),
+                aclshim_error::ACLSHIM_REFUSED => ("refused", "is refused, because ACLSHIM_PRESET=production"),
+                _ => ("nonsense", "makes no sense"),
+            };
+            (kind, format!("what was said to {function} {why}, and nobody has judged it\n"))
+        }
+    };
+    Some(Failure { kind, text: format!("{}{text}", tell::title(&scope.name)) })
 }
 
 fn is_meant(state: &State, meant: &Meant, entry: &Entry) -> bool {

@@ -4,10 +4,10 @@
 //! the host's: a slow file is nobody else's trouble.
 
 use super::aclshim_error;
-use super::expect::{Expectation, Failure};
+use super::expectation::{Expectation, Failure};
 use super::file::{self, Trouble};
 use super::state::{Scope, State};
-use super::{desk, tell};
+use super::{access, lock, tell};
 use crate::guest::edge;
 use crate::settings::{GOLDEN_UPDATE, settings};
 use aclshim_golden::{GoldenRun, compare, text};
@@ -45,7 +45,7 @@ fn run(state: &State, scope: &Scope, process: u32) -> Option<String> {
     const EACH: usize = 1024;
     let calls: Vec<_> = state.seen(scope).collect();
     let items: usize = calls.iter().map(|entry| entry.items().len()).sum();
-    if !desk::has_room((calls.len() + items).saturating_mul(EACH)) {
+    if !lock::has_room((calls.len() + items).saturating_mul(EACH)) {
         return None;
     }
     let main = calls.iter().find(|entry| entry.system_thread == process).map(|entry| entry.thread);
@@ -60,7 +60,7 @@ pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_er
         Failure { kind: "golden", text }
     };
     let cannot = |verb: &str, trouble: Trouble, hint: &str| {
-        desk::with(|_| {
+        access::with(|_| {
             let why = match trouble {
                 Trouble::System(error) => io::Error::from_raw_os_error(error).to_string(),
                 Trouble::NotPlain => "not a plain file".into(),
@@ -84,8 +84,8 @@ pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_er
     };
     match old {
         Ok(old) => {
-            let compared = desk::with(|_| {
-                let is_room = desk::has_room((old.len() + new.len()).saturating_mul(4));
+            let compared = access::with(|_| {
+                let is_room = lock::has_room((old.len() + new.len()).saturating_mul(4));
                 is_room.then(|| {
                     let diff = compare(old, new)?;
                     let accept = "(accept them: ACLSHIM_GOLDEN=update)";
@@ -99,7 +99,7 @@ pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_er
                 // Only its comments may be others: they stay.
                 Some(None) => return Ok(None),
                 Some(Some(failure)) if !is_update => return Ok(Some(failure)),
-                Some(Some(failure)) => desk::forget(failure),
+                Some(Some(failure)) => access::forget(failure),
             }
         }
         // There is none yet, or it holds something else.

@@ -2,12 +2,12 @@
 
 use super::aclshim_error::{self, *};
 use super::text::{self, Given};
-use super::{aclshim_scope, desk, state};
+use super::{access, aclshim_scope, state};
 use crate::inject::{self, Refused};
 
 /// Sets injections for the calls that a scope sees; how many.
 pub fn set(scope: aclshim_scope, given: &Given<'_>) -> Result<i64, aclshim_error> {
-    let set = desk::with(|state| {
+    let set = access::with(|state| {
         let reach = match state.scope(scope)?.reach {
             state::Reach::Thread => inject::Reach::ThisThread,
             state::Reach::Process => inject::Reach::WholeProcess,
@@ -31,13 +31,8 @@ pub fn set(scope: aclshim_scope, given: &Given<'_>) -> Result<i64, aclshim_error
     })
 }
 
-/// Lets calls go the short way again if nothing is set any more.
-pub fn rest() {
-    let _ = desk::with(|_| inject::rest());
-}
-
 /// How often one of them has struck.
 pub fn struck(scope: aclshim_scope) -> Result<i64, aclshim_error> {
-    desk::with(|state| state.scope(scope).map(|_| ()))??;
+    access::with(|state| state.scope(scope).map(|_| ()))??;
     Ok(i64::try_from(inject::struck(scope as u64)).unwrap_or(i64::MAX))
 }

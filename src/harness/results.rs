@@ -1,6 +1,7 @@
 //! How the scopes of a test went, a line of JSON each (`ACLSHIM_RESULTS`): `aclshim test` reads them.
 
-use super::expect::{Failure, expected, findings};
+use super::expect::{expected, findings};
+use super::expectation::Failure;
 use super::state::{Reach, Scope, State};
 use crate::settings::settings;
 use aclshim_facts::rule::{Rule, Severity};

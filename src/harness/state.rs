@@ -1,13 +1,13 @@
 //! The open scopes, and the calls that they see.
 
 use super::aclshim_error::{self, *};
-use super::desk;
 use super::entry::{Entry, Fate};
-use super::expect::Expectation;
+use super::expectation::Expectation;
+use super::lock;
 use super::names::Names;
-use super::watch::{self, set_open, thread_number};
+use crate::call::observer;
 use crate::check::world;
-use crate::ring::{identity, process};
+use crate::guest::thread;
 use aclshim_facts::selector::Selector;
 use aclshim_golden::NamedObject;
 use aclshim_trace::system::clock::monotonic_ns;
@@ -27,6 +27,13 @@ pub enum Reach {
     Thread,
     /// Those of all threads.
     Process,
+}
+
+impl Reach {
+    /// Whether a scope with this reach that thread `owner` has begun sees the calls of `thread`.
+    fn covers(self, owner: u64, thread: u64) -> bool {
+        self == Reach::Process || owner == thread
+    }
 }
 
 /// A scope.
@@ -57,20 +64,20 @@ impl Scope {
 
     /// Whether nobody can end it any more: it is of one thread, which is gone. (Another one may have that thread's number.)
     fn is_orphan(&self) -> bool {
-        let is_here = || self.system_thread == identity::thread_id();
+        let is_here = || self.system_thread == thread::id();
         self.reach == Reach::Thread
-            && self.thread != thread_number()
-            && (is_here() || !process::is_alive(self.system_thread))
+            && self.thread != thread::number()
+            && (is_here() || !thread::is_alive(self.system_thread))
     }
 
     /// Whether it sees the calls of a thread.
     pub fn reaches(&self, thread: u64) -> bool {
-        watch::reaches(self.reach, self.thread, thread)
+        self.reach.covers(self.thread, thread)
     }
 
     /// How many calls it could not see.
     pub fn unseen(&self) -> u64 {
-        let unseen = desk::desk().map_or(0, |desk| desk.unseen.load(Ordering::Relaxed));
+        let unseen = lock::unseen();
         unseen.saturating_sub(self.unseen)
     }
 }
@@ -108,32 +115,32 @@ impl State {
 
     /// Begins a scope.
     pub fn begin(&mut self, name: &str, reach: Reach) -> Result<&Scope, aclshim_error> {
-        if !desk::has_room(0) {
+        if !lock::has_room(0) {
             return Err(ACLSHIM_MEMORY);
         }
-        let thread = thread_number();
+        let thread = thread::number();
         let parent = self.scopes.iter().rev().find(|scope| scope.thread == thread).map_or(0, |scope| scope.id);
         self.scopes.push(Scope {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             name: name.to_owned(),
             reach,
             thread,
-            system_thread: identity::thread_id(),
+            system_thread: thread::id(),
             parent,
             begun_ns: monotonic_ns(),
             first: self.calls.back().map_or(0, |last| last.number + 1),
-            unseen: desk::desk().map_or(0, |desk| desk.unseen.load(Ordering::Relaxed)),
+            unseen: lock::unseen(),
             expectations: Vec::new(),
             not_held: 0,
         });
-        set_open(self.scopes.len());
+        observer::set_active(!self.scopes.is_empty());
         self.scopes.last().ok_or(ACLSHIM_MEMORY)
     }
 
     /// The scope, for a thread that may ask for it.
     pub fn scope(&mut self, id: i64) -> Result<&mut Scope, aclshim_error> {
         let scope = self.scopes.iter_mut().find(|scope| scope.id == id).ok_or(ACLSHIM_NO_SCOPE)?;
-        if scope.reaches(thread_number()) { Ok(scope) } else { Err(ACLSHIM_THREAD) }
+        if scope.reaches(thread::number()) { Ok(scope) } else { Err(ACLSHIM_THREAD) }
     }
 
     /// Takes a scope out, for it to be judged: no call comes in any more.
@@ -162,7 +169,7 @@ impl State {
         self.calls.extend(kept);
         let calls = &self.calls;
         self.open.retain(|number| calls.binary_search_by_key(number, |entry| entry.number).is_ok());
-        set_open(self.scopes.len());
+        observer::set_active(!self.scopes.is_empty());
     }
 
     /// Names something; an empty name takes the name back.
@@ -224,17 +231,17 @@ impl State {
     /// frames lie below `here`.
     pub fn look_around(&mut self, here: usize) {
         self.names.forget_modules();
-        let me = thread_number();
+        let me = thread::number();
         // A frame of ours is smaller than that of any call.
-        self.leave(me, |other| other < here && watch::is_gone(other, here));
-        self.leave_all(|entry| !process::is_alive(entry.system_thread));
+        self.leave(me, |other| other < here && thread::is_frame_gone(other, here));
+        self.leave_all(|entry| !thread::is_alive(entry.system_thread));
     }
 
     /// The calls that a scope sees, in order.
     pub fn seen(&self, scope: &Scope) -> impl Iterator<Item = &Entry> + Clone {
         let (first, reach, owner) = (scope.first, scope.reach, scope.thread);
         let from = self.calls.partition_point(|entry| entry.number < first);
-        self.calls.range(from..).map(|entry| &**entry).filter(move |entry| watch::reaches(reach, owner, entry.thread))
+        self.calls.range(from..).map(|entry| &**entry).filter(move |entry| reach.covers(owner, entry.thread))
     }
 
     /// The same of those that are meant, each with its place.
@@ -251,8 +258,8 @@ impl State {
         }
         let from = self.calls.partition_point(|entry| entry.number < first);
         for entry in self.calls.range_mut(from..) {
-            if !desk::has_room(0) {
-                return desk::miss();
+            if !lock::has_room(0) {
+                return lock::miss();
             }
             entry.judge(*number);
         }

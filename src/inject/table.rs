@@ -6,7 +6,6 @@
 
 use super::Refused;
 use crate::guest::thread;
-use crate::harness::watch::thread_number;
 use crate::inject::naming::Here;
 use aclshim_facts::injection::Injection;
 use aclshim_facts::selector::Names;
@@ -245,7 +244,7 @@ pub fn visit(mut each: impl FnMut(&Injection, &Met<'_>)) {
 pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>) -> Result<(), Refused> {
     let pages = make().ok_or(Refused::Memory)?;
     let thread = match reach {
-        Reach::ThisThread => thread_number(),
+        Reach::ThisThread => thread::number(),
         Reach::WholeProcess => 0,
     };
     let mut taken = 0u64;

@@ -3,8 +3,6 @@
 //! Strings are compared by hand: under a sanitizer libc's string functions are not ready when the
 //! first lookups come.
 
-use crate::boot;
-use crate::loader::names::{COUNT, NAMES};
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
@@ -193,7 +191,8 @@ impl Object {
         self.defined_by(name, gnu_hash(name))
     }
 
-    fn defined_by(&self, name: &CStr, hash: u32) -> Option<usize> {
+    /// The address of what this object defines as `name`, whose hash by [`gnu_hash`] is `hash`.
+    pub fn defined_by(&self, name: &CStr, hash: u32) -> Option<usize> {
         if self.gnu_hash.is_null() {
             return None;
         }
@@ -232,21 +231,6 @@ impl Object {
                 index += 1;
             }
         }
-    }
-
-    /// The address of the real function of the table that this object defines: not one of ours.
-    pub fn real(&self, function: usize) -> Option<usize> {
-        /// The hash of each function's name.
-        static HASHES: [u32; COUNT] = {
-            let mut hashes = [0; COUNT];
-            let mut at = 0;
-            while at < COUNT {
-                hashes[at] = gnu_hash(NAMES[at]);
-                at += 1;
-            }
-            hashes
-        };
-        self.defined_by(NAMES[function], HASHES[function]).filter(|&address| !boot::is_own(address))
     }
 
     /// Whether `address` is in a part of the object that is mapped writable, at least while it is
@@ -314,7 +298,8 @@ impl Object {
     }
 }
 
-const fn gnu_hash(name: &CStr) -> u32 {
+/// The hash of a name in a table of the kind DT_GNU_HASH.
+pub const fn gnu_hash(name: &CStr) -> u32 {
     let mut hash = 5381u32;
     let mut bytes = name.to_bytes();
     while let [byte, rest @ ..] = bytes {

@@ -1,24 +1,19 @@
-//! `dlsym`, `dlvsym`, `dladdr` and `dladdr1`: the real ones, and ours in front of them.
+//! The real `dlsym`, `dlvsym`, `dladdr` and `dladdr1`.
 //!
-//! Ours exist because most clients of the vendor's library bind its functions by lookup. They
-//! answer for the names of the function table only; everything else goes on to the real function
-//! by a **tail jump**, so that the caller's return address is still the caller's:
-//! `RTLD_NEXT` and `RTLD_DEFAULT` mean "as seen from there".
-//!
-//! Inside the shim nobody may look anything up by these names (it would land in ourselves):
-//! the real ones are read from libc's own symbol table.
+//! Inside the shim nothing may be looked up by these names (it would land in our own exports): the real functions are read
+//! from libc's own symbol table.
 
 use crate::loader::elf;
-use crate::loader::lookup::{filter, filter_versioned};
 use crate::loader::objects;
-use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute_copy;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-static REAL_DLSYM: AtomicUsize = AtomicUsize::new(0);
-static REAL_DLVSYM: AtomicUsize = AtomicUsize::new(0);
+/// The address of the real `dlsym`, or 0.
+pub static REAL_DLSYM: AtomicUsize = AtomicUsize::new(0);
+/// The address of the real `dlvsym`, or 0.
+pub static REAL_DLVSYM: AtomicUsize = AtomicUsize::new(0);
 static REAL_DLADDR: AtomicUsize = AtomicUsize::new(0);
 static REAL_DLADDR1: AtomicUsize = AtomicUsize::new(0);
 
@@ -103,106 +98,25 @@ pub fn file_of(address: usize) -> Option<*const c_char> {
     info.map(|info| info.dli_fname).filter(|file| !file.is_null())
 }
 
-/// Who holds an address: for one of our entries the vendor's function behind it, because
-/// programs find their CANN directory that way.
+/// The real `dladdr`, asked by us; 0 where libc has none.
 ///
 /// # Safety
 /// As the function of that name in libc.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn dladdr(address: *const c_void, info: *mut libc::Dl_info) -> c_int {
-    let address = crate::loader::lookup::truth(address as usize) as *const c_void;
+pub unsafe fn dladdr(address: *const c_void, info: *mut libc::Dl_info) -> c_int {
     // SAFETY: its type, and the caller's promise, passed on unchanged.
     unsafe { real::<Holder>(&REAL_DLADDR).map_or(0, |dladdr| dladdr(address, info)) }
 }
 
-/// As [`dladdr`], with more to tell.
+/// The real `dladdr1`, asked by us; 0 where libc has none.
 ///
 /// # Safety
 /// As the function of that name in libc.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn dladdr1(
+pub unsafe fn dladdr1(
     address: *const c_void,
     info: *mut libc::Dl_info,
     extra: *mut *mut c_void,
     flags: c_int,
 ) -> c_int {
-    let address = crate::loader::lookup::truth(address as usize) as *const c_void;
     // SAFETY: its type, and the caller's promise, passed on unchanged.
     unsafe { real::<HolderAndMore>(&REAL_DLADDR1).map_or(0, |dladdr1| dladdr1(address, info, extra, flags)) }
-}
-
-// The filter's answers: 0, let the real function answer; 1, NULL; else the address to hand out.
-// It gets the arguments and, behind them, the address that the caller goes on at. Where the real
-// function was never found the answer is NULL.
-
-/// Looks up a symbol: `dlsym`.
-///
-/// # Safety
-/// As the function of that name in libc.
-#[rustfmt::skip]
-#[unsafe(naked)]
-#[unsafe(export_name = "dlsym")]
-unsafe extern "C-unwind" fn exported_dlsym(_handle: *mut c_void, _name: *const c_char) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    naked_asm!(
-        ".cfi_startproc", "endbr64", "mov rdx, qword ptr [rsp]",
-        "push rdi", "push rsi", "sub rsp, 8", ".cfi_adjust_cfa_offset 24",
-        "call {filter}",
-        "add rsp, 8", "pop rsi", "pop rdi", ".cfi_adjust_cfa_offset -24",
-        "test rax, rax", "jz 2f",
-        "cmp rax, 1", "jne 3f",
-        "4:", "xor eax, eax",
-        "3:", "ret",
-        "2:", "mov rax, qword ptr [rip + {real}]", "test rax, rax", "jz 4b", "jmp rax", ".cfi_endproc",
-        filter = sym filter, real = sym REAL_DLSYM);
-    #[cfg(target_arch = "aarch64")]
-    naked_asm!(
-        ".cfi_startproc", "hint #34", "stp x29, x30, [sp, #-32]!",
-        ".cfi_def_cfa_offset 32", ".cfi_offset x29, -32", ".cfi_offset x30, -24",
-        "mov x29, sp", "stp x0, x1, [sp, #16]",
-        "mov x2, x30",
-        "bl {filter}", "mov x9, x0",
-        "ldp x0, x1, [sp, #16]", "ldp x29, x30, [sp], #32",
-        ".cfi_def_cfa_offset 0", ".cfi_restore x29", ".cfi_restore x30",
-        "cbz x9, 2f", "cmp x9, #1", "csel x0, xzr, x9, eq", "ret",
-        "2:", "adrp x16, {real}", "ldr x16, [x16, :lo12:{real}]", "cbz x16, 3f", "br x16",
-        "3:", "mov x0, xzr", "ret", ".cfi_endproc",
-        filter = sym filter, real = sym REAL_DLSYM)
-}
-
-/// Looks up a symbol of a version: `dlvsym`.
-///
-/// # Safety
-/// As the function of that name in libc.
-#[rustfmt::skip]
-#[unsafe(naked)]
-#[unsafe(export_name = "dlvsym")]
-unsafe extern "C-unwind" fn exported_dlvsym(
-    _handle: *mut c_void, _name: *const c_char, _version: *const c_char,
-) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    naked_asm!(
-        ".cfi_startproc", "endbr64", "mov rcx, qword ptr [rsp]",
-        "push rdi", "push rsi", "push rdx", ".cfi_adjust_cfa_offset 24",
-        "call {filter}",
-        "pop rdx", "pop rsi", "pop rdi", ".cfi_adjust_cfa_offset -24",
-        "test rax, rax", "jz 2f",
-        "cmp rax, 1", "jne 3f",
-        "4:", "xor eax, eax",
-        "3:", "ret",
-        "2:", "mov rax, qword ptr [rip + {real}]", "test rax, rax", "jz 4b", "jmp rax", ".cfi_endproc",
-        filter = sym filter_versioned, real = sym REAL_DLVSYM);
-    #[cfg(target_arch = "aarch64")]
-    naked_asm!(
-        ".cfi_startproc", "hint #34", "stp x29, x30, [sp, #-48]!",
-        ".cfi_def_cfa_offset 48", ".cfi_offset x29, -48", ".cfi_offset x30, -40",
-        "mov x29, sp", "stp x0, x1, [sp, #16]", "str x2, [sp, #32]",
-        "mov x3, x30",
-        "bl {filter}", "mov x9, x0",
-        "ldr x2, [sp, #32]", "ldp x0, x1, [sp, #16]", "ldp x29, x30, [sp], #48",
-        ".cfi_def_cfa_offset 0", ".cfi_restore x29", ".cfi_restore x30",
-        "cbz x9, 2f", "cmp x9, #1", "csel x0, xzr, x9, eq", "ret",
-        "2:", "adrp x16, {real}", "ldr x16, [x16, :lo12:{real}]", "cbz x16, 3f", "br x16",
-        "3:", "mov x0, xzr", "ret", ".cfi_endproc",
-        filter = sym filter_versioned, real = sym REAL_DLVSYM)
 }

@@ -1,5 +1,7 @@
 //! The table's names for C, and the search for one of them.
 
+use crate::guest::state::is_own;
+use crate::loader::elf::{self, Object, gnu_hash};
 use aclshim_facts::Function;
 use core::ffi::{CStr, c_char};
 
@@ -25,5 +27,20 @@ aclshim_facts::api!(c_names);
 /// `name` is a C string.
 pub unsafe fn function(name: *const c_char) -> Option<Function> {
     // SAFETY: the caller's promise, passed on unchanged.
-    Function::ALL.iter().copied().find(|&function| unsafe { crate::loader::elf::same(name, NAMES[function as usize]) })
+    Function::ALL.iter().copied().find(|&function| unsafe { elf::same(name, NAMES[function as usize]) })
+}
+
+/// The address of the real function of the table that an object defines: not one of ours.
+pub fn real_in(object: &Object, function: usize) -> Option<usize> {
+    /// The hash of each function's name.
+    static HASHES: [u32; COUNT] = {
+        let mut hashes = [0; COUNT];
+        let mut at = 0;
+        while at < COUNT {
+            hashes[at] = gnu_hash(NAMES[at]);
+            at += 1;
+        }
+        hashes
+    };
+    object.defined_by(NAMES[function], HASHES[function]).filter(|&address| !is_own(address))
 }

@@ -4,7 +4,7 @@
 //! inside a `dl_iterate_phdr` callback none may be called at all (it would deadlock against a
 //! `dlclose`).
 
-use crate::boot;
+use crate::guest::state;
 use crate::loader::elf::{Object, from_headers};
 use core::ffi::{c_char, c_int, c_void};
 use core::ops::ControlFlow;
@@ -89,7 +89,7 @@ pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -
         };
         visit(changes, &mut object).is_break().into()
     }
-    if boot::is_fork_child() {
+    if state::is_fork_child() {
         return;
     }
     let mut visit: Visit<'_> = &mut visit;

@@ -7,11 +7,11 @@
 //! first copy. Under the loader's lock nothing of libdl may be called (a `dlclose` in another
 //! thread would wait for us and we for it): everything that has to be known is known before.
 
-use crate::boot::{self, Standing, glance, is_own};
+use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::elf::{self, Object, Place};
 use crate::loader::objects::{self, Changes};
-use crate::loader::{libdl, maps, names, scope, target, vendor};
-use crate::ring::identity;
+use crate::loader::patch::replace;
+use crate::loader::{bindings, libdl, names, scope, target, vendor};
 use crate::settings::{DEEPBIND_FIX, settings};
 use core::ffi::c_char;
 use core::ops::ControlFlow;
@@ -44,7 +44,7 @@ pub fn refresh(trigger: Trigger) {
     if objects::changes().is_none_or(looked_at) {
         return;
     }
-    identity::reconsider();
+    vendor::reconsider();
     match (vendor_came(), trigger) {
         (true, Trigger::Lookup) => target::warm(),
         (true, Trigger::Copy) => target::IS_WARM_WANTED.store(true, Ordering::Relaxed),
@@ -191,15 +191,15 @@ unsafe fn wanted(name: *const c_char) -> Option<Wanted> {
 impl Wanted {
     /// Whether `value` is what the program sees under this name: another interposer's, or a stub.
     fn is_visible_as(self, value: usize) -> bool {
-        matches!(self, Wanted::Copy(function) if value == boot::visible(function))
+        matches!(self, Wanted::Copy(function) if value == bindings::visible(function))
     }
 
     /// Whether `value` is our export of it.
     fn is_export(self, value: usize) -> bool {
         value
             == match self {
-                Wanted::Copy(function) => boot::export(function),
-                Wanted::Libdl(which) => boot::libdl_export(which),
+                Wanted::Copy(function) => bindings::export(function),
+                Wanted::Libdl(which) => bindings::libdl_export(which),
             }
     }
 
@@ -213,17 +213,19 @@ impl Wanted {
     /// the program sees, to a real function.
     fn instead(self, object: &Object, state: State, found: &mut [usize]) -> Option<usize> {
         match (self, state) {
-            _ if glance() == Standing::Off || settings().deepbind != DEEPBIND_FIX => None,
+            _ if state::current() == ShimState::Off || settings().deepbind != DEEPBIND_FIX => None,
             // The loader would find us, or in a DEEPBIND object what that brings itself. Where
             // there is another interposer between the two it is left to the loader.
             (Wanted::Copy(function), State::Lazy) => {
                 let brought = scope::brought_by(object, function).ok()?;
                 target::export_for(function, brought)
             }
-            (Wanted::Libdl(which), State::Lazy) => boot::is_libdl_first(which).then(|| boot::libdl_export(which)),
+            (Wanted::Libdl(which), State::Lazy) => {
+                bindings::is_libdl_first(which).then(|| bindings::libdl_export(which))
+            }
             (Wanted::Libdl(which), State::Bound(value)) => {
                 let is_real = value == libdl::INTERPOSED[which].1.load(Ordering::Relaxed);
-                (is_real && boot::is_libdl_first(which)).then(|| boot::libdl_export(which))
+                (is_real && bindings::is_libdl_first(which)).then(|| bindings::libdl_export(which))
             }
             // Only what a library has under this name: the program may keep a pointer of its own there.
             (Wanted::Copy(function), State::Bound(value)) if scope::is_real(function, Some(value)) => {
@@ -233,37 +235,6 @@ impl Wanted {
                 target::entry_for(function, value)
             }
             _ => None,
-        }
-    }
-}
-
-/// Replaces a pointer of an object if it is still `old`, also where the loader has made it read-only,
-/// and then puts the protection back. While another thread still loads the object its page is
-/// writable and stays so.
-pub fn replace(object: &Object, at: *mut usize, old: usize, new: usize) {
-    // A relocation of the code itself (-z notext) is left alone.
-    if !object.is_data(at as usize) {
-        return;
-    }
-    // SAFETY: asks the system.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-    let start = at as usize & !(page - 1);
-    // The loader protects whole pages only: up to the last one that the range fills.
-    let may_be_guarded = (object.relro.start & !(page - 1)..object.relro.end & !(page - 1)).contains(&start);
-    let is_guarded = match may_be_guarded.then(|| maps::is_writable(start)) {
-        None => false,
-        Some(Some(is_writable)) => !is_writable,
-        // Not known: made read-only by us it might stop the loader in its work.
-        Some(None) => return,
-    };
-    // SAFETY: a pointer-sized word of a loaded object that its own relocation names.
-    unsafe {
-        if may_be_guarded && libc::mprotect(start as _, page, libc::PROT_READ | libc::PROT_WRITE) != 0 {
-            return;
-        }
-        let _ = (*at.cast::<AtomicUsize>()).compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed);
-        if is_guarded {
-            libc::mprotect(start as _, page, libc::PROT_READ);
         }
     }
 }

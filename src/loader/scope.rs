@@ -5,9 +5,9 @@
 //! objects' own tables. Everything here runs under the loader's lock, so that nobody's strings go
 //! away; its holder may take it again, but nothing else of libdl may be called.
 
-use crate::boot;
 use crate::loader::elf::{self, Object};
-use crate::loader::objects;
+use crate::loader::names::real_in;
+use crate::loader::{bindings, objects};
 use core::cell::UnsafeCell;
 use core::ffi::c_char;
 use core::ops::ControlFlow;
@@ -167,10 +167,10 @@ unsafe fn hash(text: *const c_char) -> u64 {
 /// dependent with the caller's. An object that came with the program has no such scope.
 pub fn visible_from(caller: usize, function: usize) -> Result<usize, Blind> {
     with_map(|map| {
-        let at = map.holder(caller).filter(|&at| at >= boot::resident_objects())?;
+        let at = map.holder(caller).filter(|&at| at >= bindings::resident_objects())?;
         let callers = map.dependents(at);
         map.nodes().find_map(|(at, node)| {
-            node.object.real(function).filter(|_| callers.has(at) || callers.meets(&map.dependents(at)))
+            real_in(&node.object, function).filter(|_| callers.has(at) || callers.meets(&map.dependents(at)))
         })
     })
 }
@@ -199,7 +199,7 @@ pub fn brought_by(object: &Object, function: usize) -> Result<usize, Blind> {
         while next < len {
             let node = map.nodes[usize::from(queue[next])]?;
             next += 1;
-            if let Some(real) = node.object.real(function) {
+            if let Some(real) = real_in(&node.object, function) {
                 return Some(real);
             }
             for need in node.object.needs() {
@@ -218,7 +218,7 @@ pub fn brought_by(object: &Object, function: usize) -> Result<usize, Blind> {
 pub fn is_real(function: usize, address: Option<usize>) -> bool {
     let mut found = false;
     objects::each(|_, object| {
-        let real = object().and_then(|object| object.real(function));
+        let real = object().and_then(|object| real_in(&object, function));
         found = real.is_some_and(|real| address.is_none_or(|address| address == real));
         if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

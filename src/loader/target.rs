@@ -1,141 +1,38 @@
 //! Where calls go: the real functions, found once and kept.
 //!
-//! Each function has one slot for its exported entry (the next in line behind us) and a few for
-//! private entries, each bound to what one handle of the host's holds.
+//! They stand in the gates ([`gate`]) of the entries.
 
-use crate::boot::{self, Standing, glance, is_own, standing};
-use crate::call::entry::{ENTRIES, GATES};
-use crate::check::judgement;
+use crate::guest::edge;
 use crate::guest::log::{self, Event, Once};
-use crate::guest::{edge, thread};
+use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::elf::Object;
-use crate::loader::names::{COUNT, NAMES};
-use crate::loader::{libdl, objects, unload, vendor};
+use crate::loader::gate::{self, CLOSED, Gate};
+use crate::loader::names::{COUNT, NAMES, real_in};
+use crate::loader::{bindings, libdl, objects, unload, vendor};
 use crate::settings::{environment, is_secure, settings};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 use aclshim_facts::text::Text;
-use aclshim_trace::ring::cursor::RingCursor;
-use aclshim_trace::system::clock;
-use aclshim_trace::system::clock::Clock;
 use core::ffi::{CStr, c_void};
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-
-/// How many private entries a function has: so many different libraries can be told apart.
-pub const PRIVATE: usize = 4;
-
-/// What an entry goes through. The entry jumps to `via`; all lies in one cache line.
-#[repr(C, align(32))]
-pub struct Gate {
-    /// Our own code, or the target itself where calls are only forwarded.
-    via: AtomicPtr<()>,
-    /// The real function, or 0.
-    target: AtomicUsize,
-    /// Not 0 while a call must not take the short way. [`CLOSED`]: the target is not known, the clock is a slow one, or
-    /// every call is judged first. The other bits are [`Reason`]s.
-    detour: AtomicUsize,
-    /// Where a thread's block lies, from its thread pointer: here, because the loader's own place for it would be
-    /// one more cache line.
-    thread: AtomicIsize,
-}
-
-/// The bit of a gate that is not open by itself.
-const CLOSED: usize = 1;
-
-/// Why every call takes the long way for a while, a bit each.
-#[derive(Clone, Copy)]
-#[repr(usize)]
-pub enum Reason {
-    /// Injections are set.
-    Injection = 2,
-    /// A scope of a test is open.
-    Scope = 4,
-}
-
-/// From now on every call takes the long way; those under way are not changed. Neither counted nor locked: whoever has
-/// a reason says so once, and may say so again.
-pub fn detour_all(reason: Reason) {
-    GATES.as_flattened().iter().for_each(|gate| _ = gate.detour.fetch_or(reason as usize, Ordering::AcqRel));
-}
-
-/// There is no such reason any more; others may be left.
-pub fn release(reason: Reason) {
-    GATES.as_flattened().iter().for_each(|gate| _ = gate.detour.fetch_and(!(reason as usize), Ordering::AcqRel));
-}
-
-/// The gates of one function: that of its export and those of its private entries.
-pub type Gates = [Gate; 1 + PRIVATE];
-
-impl Gate {
-    /// The gate of an entry whose code goes on at `watched`.
-    pub const fn new(watched: *const ()) -> Self {
-        Self {
-            via: AtomicPtr::new(watched.cast_mut()),
-            target: AtomicUsize::new(0),
-            detour: AtomicUsize::new(CLOSED),
-            thread: AtomicIsize::new(0),
-        }
-    }
-
-    /// Where the calling thread records; only where there is no [`detour`](Self::detour).
-    #[inline(always)]
-    pub fn cursor(&self) -> *const RingCursor {
-        thread::cursor_at(self.thread.load(Ordering::Relaxed))
-    }
-
-    /// Whether a call must not take the short way; a word, so that it can be added to other reasons.
-    #[inline(always)]
-    pub fn detour(&self) -> usize {
-        self.detour.load(Ordering::Acquire)
-    }
-
-    /// The real function; 0 only where there is a [`detour`](Self::detour).
-    #[inline(always)]
-    pub fn target(&self) -> usize {
-        self.target.load(Ordering::Relaxed)
-    }
-
-    /// Where it leads, as far as that is known.
-    fn known(&self) -> Option<usize> {
-        Some(self.target.load(Ordering::Acquire)).filter(|&target| target != 0)
-    }
-
-    fn lead_to(&self, target: usize) {
-        self.target.store(target, Ordering::Release);
-        self.open();
-    }
-
-    /// Takes what is not needed out of the way: our own code where calls are only forwarded, the detour where the
-    /// clock is a fast one.
-    fn open(&self) {
-        let Some(target) = self.known() else { return };
-        match glance() {
-            Standing::Off | Standing::Passive => self.via.store(target as *mut (), Ordering::Release),
-            _ if clock::choose() == Clock::Counter && !judgement::is_strict() => {
-                self.thread.store(thread::offset(), Ordering::Relaxed);
-                self.detour.fetch_and(!CLOSED, Ordering::AcqRel);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Where the gate of an entry stands in [`GATES`], in bytes.
-pub const fn offset(function: Function, slot: usize) -> usize {
-    (function as usize * (1 + PRIVATE) + slot) * size_of::<Gate>()
-}
-
-/// The real function behind an entry, for a call from `caller`; never 0.
-pub fn of(function: Function, slot: usize, caller: usize) -> usize {
-    known(function as usize, slot).unwrap_or_else(|| resolve(function, caller))
-}
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 /// The real function behind an entry as far as it is known.
 pub fn known(function: usize, slot: usize) -> Option<usize> {
+    known_to(gate::gates().get(function)?.get(slot)?, function, slot)
+}
+
+/// The real function behind the entry of that gate as far as it is known.
+#[inline(always)]
+pub fn known_to(gate: &Gate, function: usize, slot: usize) -> Option<usize> {
     let is_revoked = slot == 0 && is_in(&REVOKED, function);
-    GATES[function][slot].known().filter(|_| !is_revoked)
+    gate.known().filter(|_| !is_revoked)
+}
+
+/// The gate of the exported entry.
+fn export_gate(function: usize) -> Option<&'static Gate> {
+    gate::gates().get(function)?.first()
 }
 
 /// What a call answers that nobody can serve.
@@ -143,16 +40,17 @@ extern "C-unwind" fn unavailable() -> aclError {
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT
 }
 
-/// Finds the next in line for an exported entry, loading the vendor's library if it must.
+/// Finds the next in line for an exported entry called from `caller`, loading the vendor's library if it must; never 0.
 #[cold]
 #[inline(never)]
-extern "C-unwind" fn resolve(function: Function, caller: usize) -> usize {
+pub extern "C-unwind" fn resolve(function: Function, caller: usize) -> usize {
     let index = function as usize;
     if let Some(target) = edge::undisturbed(|| find_quietly(index, caller)).flatten() {
         return target;
     }
     let found = edge::kept(|| {
-        let found = next_in_line(index).or_else(|| if glance() == Standing::Passive { None } else { load(index) });
+        let found =
+            next_in_line(index).or_else(|| if state::current() == ShimState::Passive { None } else { load(index) });
         match found {
             Some(target) => keep(index, target),
             None => say_unavailable(index),
@@ -174,7 +72,7 @@ pub static IS_WARM_WANTED: AtomicBool = AtomicBool::new(false);
 /// copy, and the host's `dlerror` is not ours to touch. What is found cannot be pinned here, so it
 /// holds only until something is unloaded: it is looked at again with each call, until the library is watched.
 fn find_quietly(function: usize, caller: usize) -> Option<usize> {
-    let is_named = standing() == Standing::Active && !settings().real.as_bytes().is_empty();
+    let is_named = state::current() == ShimState::Active && !settings().real.as_bytes().is_empty();
     let unloads = objects::changes().filter(|_| !is_named)?.subs as usize + 1;
     let [target, after] = &QUIET[function];
     if after.load(Ordering::Acquire) == unloads {
@@ -224,7 +122,7 @@ fn open_in_time(target: usize, caller: usize) {
     // One thread at a time: another would take where a gate leads now for where it led before. (A fork child of a process
     // in which one was at it goes on searching.)
     if !IS_OPENING.swap(true, Ordering::AcqRel) {
-        if unload::watch(target, caller) {
+        if unload::watch(target, caller, revoke) {
             open_watched();
         }
         IS_OPENING.store(false, Ordering::Release);
@@ -235,7 +133,7 @@ fn open_in_time(target: usize, caller: usize) {
 fn open_watched() {
     for function in (0..COUNT).filter(|&function| known(function, 0).is_none()) {
         if let Some(target) = in_any_object(function).filter(|&target| unload::is_watched(target)) {
-            let gate = &GATES[function][0];
+            let Some(gate) = export_gate(function) else { continue };
             BEFORE[function].store(gate.via.load(Ordering::Relaxed), Ordering::Relaxed);
             gate.lead_to(target);
             // Behind it: the finalizer of another library would take the target that stood there before for its own.
@@ -248,10 +146,10 @@ fn open_watched() {
 }
 
 /// Closes the gates that lead into libraries that are not watched any more: they are about to be unloaded.
-pub fn revoke() {
-    let is_over = |gate: &Gate| !unload::is_watched(gate.target.load(Ordering::Relaxed));
-    for function in (0..COUNT).filter(|&function| is_in(&UNPINNED, function) && is_over(&GATES[function][0])) {
-        let gate = &GATES[function][0];
+fn revoke() {
+    let is_over = |gate: &&Gate| !unload::is_watched(gate.target.load(Ordering::Relaxed));
+    for function in (0..COUNT).filter(|&function| is_in(&UNPINNED, function)) {
+        let Some(gate) = export_gate(function).filter(is_over) else { continue };
         REVOKED.fetch_or(1 << function, Ordering::SeqCst);
         gate.detour.fetch_or(CLOSED, Ordering::AcqRel);
         gate.via.store(BEFORE[function].load(Ordering::Relaxed), Ordering::Release);
@@ -263,7 +161,9 @@ pub fn revoke() {
 /// Makes `target` the next in line for good.
 pub fn keep(function: usize, target: usize) {
     pin(target);
-    GATES[function][0].lead_to(target);
+    if let Some(gate) = export_gate(function) {
+        gate.lead_to(target);
+    }
     UNPINNED.fetch_and(!(1 << function), Ordering::SeqCst);
     REVOKED.fetch_and(!(1 << function), Ordering::SeqCst);
 }
@@ -293,7 +193,7 @@ pub fn warm_at_start() {
 
 /// Whether an object brings functions of the vendor's: any, since a stub or an old release may lack each of them.
 pub fn is_vendor(object: &Object) -> bool {
-    !is_own(object.identity()) && (0..COUNT).any(|function| object.real(function).is_some())
+    !is_own(object.identity()) && (0..COUNT).any(|function| real_in(object, function).is_some())
 }
 
 /// Finds the targets of the exported entries ahead of the first call, which may come in a signal
@@ -315,7 +215,7 @@ fn real(address: *mut c_void) -> Option<usize> {
 /// The next in line behind us without loading anything, unless a setting names it.
 pub fn next_in_line(function: usize) -> Option<usize> {
     // A passive copy is a link in a chain: it looks behind itself only, or the chain might close.
-    if glance() == Standing::Passive {
+    if state::current() == ShimState::Passive {
         return in_scope(function).or_else(|| in_any_object(function));
     }
     named_by_setting(function)
@@ -325,7 +225,7 @@ pub fn next_in_line(function: usize) -> Option<usize> {
 }
 
 fn named_by_setting(function: usize) -> Option<usize> {
-    if standing() == Standing::Unready {
+    if state::current() == ShimState::Unready {
         return None; // another thread is just reading the settings
     }
     let path = settings().real.as_c_str();
@@ -360,7 +260,7 @@ fn in_any_object(function: usize) -> Option<usize> {
         if is_own(object.identity()) {
             is_behind = true;
         } else if is_behind {
-            found = object.real(function);
+            found = real_in(&object, function);
         }
         if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -419,7 +319,7 @@ pub fn forget_dlerror() {
 /// Our export, if it forwards to `target` anyway and no other interposer owns the name: a program
 /// may compare what it looked up with what it linked.
 pub fn export_for(function: usize, target: usize) -> Option<usize> {
-    (boot::is_first(function) && known(function, 0) == Some(target)).then(|| boot::export(function))
+    (bindings::is_first(function) && known(function, 0) == Some(target)).then(|| bindings::export(function))
 }
 
 /// The address to hand out for `target`, which a handle of the host's holds: our export or a
@@ -428,7 +328,7 @@ pub fn entry_for(function: usize, target: usize) -> Option<usize> {
     if let Some(export) = export_for(function, target) {
         return Some(export);
     }
-    let slot = GATES[function][1..].iter().position(|gate| {
+    let slot = gate::gates().get(function)?[1..].iter().position(|gate| {
         let taken = gate.target.compare_exchange(0, target, Ordering::AcqRel, Ordering::Acquire);
         let leads_there = taken.is_ok() || taken == Err(target);
         if leads_there {
@@ -436,20 +336,20 @@ pub fn entry_for(function: usize, target: usize) -> Option<usize> {
         }
         leads_there
     });
-    slot.map(|slot| ENTRIES[function][slot].address())
+    Some(gate::entries().get(function)?.get(slot?)?.address())
 }
 
 /// The real function behind one of our entries, if `address` is the start of one.
 pub fn behind(address: usize) -> Option<usize> {
     (0..COUNT).find_map(|function| {
-        if address == boot::export(function) {
+        if address == bindings::export(function) {
             return known(function, 0).or_else(|| {
                 let found = next_in_line(function);
                 forget_dlerror();
                 found
             });
         }
-        let slot = ENTRIES[function].iter().position(|entry| entry.address() == address)?;
+        let slot = gate::entries().get(function)?.iter().position(|entry| entry.address() == address)?;
         known(function, slot + 1)
     })
 }

@@ -4,14 +4,15 @@
 //! constructor, may be waiting for the thread that copies. Nor may it be called after the library is gone. But the loader
 //! runs the finalizers of every library that it has initialised before it unmaps it. So one entry of the library's
 //! DT_FINI_ARRAY, the last, which is called first, is replaced by a function of ours: it closes the gates that lead into
-//! the library ([`target::revoke`]) and goes on to that entry.
+//! the library ([`crate::loader::target`]) and goes on to that entry.
 //!
 //! This cannot deadlock: the one lock that is taken is that of `dl_iterate_phdr`, which the loader never holds while it runs
 //! anybody's code. It starts no thread and keeps nothing loaded. A library that has no finalizer, or whose entry cannot be
 //! replaced, is searched for with each call, as before.
 
 use crate::loader::elf::Object;
-use crate::loader::{objects, rebind, scope, target};
+use crate::loader::patch::replace;
+use crate::loader::{objects, scope};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,12 +42,17 @@ impl Watched {
 const FINALIZERS: [Finalizer; 2] = [finalize::<0>, finalize::<1>];
 static WATCHED: [Watched; FINALIZERS.len()] = [const { Watched::new() }; FINALIZERS.len()];
 
+/// What is called when a watched library is about to be unloaded, a `fn()`.
+static UNLOADED: AtomicUsize = AtomicUsize::new(0);
+
 /// Stands in for a finalizer of a library; called by the thread that unloads it, or ends the program.
 extern "C-unwind" fn finalize<const NUMBER: usize>() {
     let watched = &WATCHED[NUMBER];
     let finalizer = watched.finalizer.load(Ordering::Acquire);
     watched.start.store(0, Ordering::SeqCst);
-    target::revoke();
+    // SAFETY: stored before the library was watched, from a function of this type.
+    let unloaded = unsafe { core::mem::transmute::<usize, Option<fn()>>(UNLOADED.load(Ordering::Acquire)) };
+    unloaded.inspect(|unloaded| unloaded());
     // SAFETY: what stood in the library's array in our place; that is stored before we are.
     let finalizer = unsafe { core::mem::transmute::<usize, Finalizer>(finalizer) };
     finalizer();
@@ -57,11 +63,13 @@ pub fn is_watched(address: usize) -> bool {
     WATCHED.iter().any(|watched| watched.holds(address))
 }
 
-/// Has the library that holds `address` watched, if that can be done; whether it is.
+/// Has the library that holds `address` watched, if that can be done; whether it is. `unloaded` is called by the thread that
+/// unloads it, before that; it is one function for all libraries.
 ///
 /// Only for a `caller` in an object that needs the library: the code of that object runs, so the library is initialised, and
 /// not finalized yet. (One that is just being loaded, and then cannot be, is unmapped without a call of ours.)
-pub fn watch(address: usize, caller: usize) -> bool {
+pub fn watch(address: usize, caller: usize, unloaded: fn()) -> bool {
+    UNLOADED.store(unloaded as usize, Ordering::Release);
     if !is_watched(address) && scope::is_needed(address, caller) {
         objects::each(|_, object| match object() {
             Some(object) if object.span.holds(address) => {
@@ -85,7 +93,7 @@ fn replace_finalizer(object: &Object) {
         return;
     }
     watched.finalizer.store(finalizer, Ordering::Release);
-    rebind::replace(object, place, finalizer, ours);
+    replace(object, place, finalizer, ours);
     // SAFETY: as above.
     if unsafe { place.read_volatile() } == ours {
         watched.end.store(object.span.end, Ordering::Relaxed);

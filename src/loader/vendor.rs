@@ -4,15 +4,15 @@
 //! objects that hold our targets, and all others behind us that define a function of the table
 //! (interposers that we do not forward to directly).
 
-use crate::boot::is_own;
+use crate::guest::file;
+use crate::guest::state::is_own;
 use crate::loader::elf::Object;
 use crate::loader::objects;
-use crate::ring::identity;
 use crate::settings::environment;
 use aclshim_facts::text::Text;
 use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Start and end of each; what finds no room is taken for the host.
 static SPANS: [[AtomicUsize; 2]; 8] = [const { [const { AtomicUsize::new(0) }; 2] }; 8];
@@ -115,7 +115,7 @@ fn read_release(home: &[u8], told: &mut impl FnMut(Answer<'_>)) {
         return;
     }
     let mut buffer = [0u8; 1024];
-    let text = identity::contents(path.as_c_str(), &mut buffer);
+    let text = file::contents(path.as_c_str(), &mut buffer);
     let begin = text.windows(RELEASE_KEY.len()).position(|window| window == RELEASE_KEY);
     let rest = begin.and_then(|at| text.get(at + RELEASE_KEY.len()..)).unwrap_or_default();
     let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
@@ -164,6 +164,21 @@ unsafe fn ask_package(ask: usize, told: &mut impl FnMut(Answer<'_>)) {
     }
 }
 
+/// Whether no object had an answer when the library was last asked who it is, and none was loaded since.
+static HAS_NO_ANSWER: AtomicBool = AtomicBool::new(false);
+
+/// Whether the real library may know who it is.
+pub fn may_answer() -> bool {
+    !HAS_NO_ANSWER.load(Ordering::Relaxed)
+}
+
+/// Other objects are loaded than before: one of them may have an answer.
+pub fn reconsider() {
+    if !may_answer() {
+        HAS_NO_ANSWER.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Asks the real library who it is; `false` if there is nobody to ask. Not before it has copied something: it may not be
 /// ready to answer.
 ///
@@ -206,7 +221,9 @@ pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
             }
         }
     }
-    asked != [0; QUESTIONS.len()]
+    let is_answered = asked != [0; QUESTIONS.len()];
+    HAS_NO_ANSWER.store(!is_answered, Ordering::Relaxed);
+    is_answered
 }
 
 /// Remembers who holds `target`: the library at `path`, which is pinned.

@@ -30,11 +30,6 @@ impl Share {
     }
 }
 
-/// The most slots that a record takes.
-pub fn most_slots() -> u64 {
-    batch_slots(ATTRIBUTES, settings().batch_items).min(u64::from(settings().slots()) / 4)
-}
-
 /// How many slots the record of a batch takes.
 pub fn slots(batch: &Batch) -> u64 {
     let Share { attributes, items } = Share::of(batch);

@@ -9,23 +9,19 @@
 //! passed through. The address alone would stay wrong until the host calls again from as high up; and
 //! what such a frame left on the stack proves nothing, because nobody has to overwrite it.)
 
-use crate::boot::{Standing, standing};
-use crate::check::judgement::{self, Before, Judgement};
-use crate::drain;
-use crate::guest::{edge, thread};
-use crate::harness::watch::{self, Ticket};
-use crate::loader::{rebind, vendor};
+use crate::check::judgement::Judgement;
+use crate::check::look::Look;
+use crate::guest::thread;
+use crate::loader::vendor;
+use crate::record::attach::{Claim, claim};
 use crate::record::batch;
-use crate::ring::process::Process;
-use crate::ring::{identity, process};
 use crate::settings::settings;
 use aclshim_facts::Function;
-use aclshim_facts::call::{Call, Form};
+use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot, SlowPathReasons, end_word};
 use aclshim_trace::record::{Extent, found_words};
-use aclshim_trace::ring::cursor::{RingCursor, Slots};
-use aclshim_trace::ring::layout::Mode;
-use aclshim_trace::system::clock::{counter, monotonic_ns, ticks};
+use aclshim_trace::ring::cursor::RingCursor;
+use aclshim_trace::system::clock::{counter, ticks};
 use aclshim_trace::system::generation;
 use core::arch::asm;
 use core::ptr;
@@ -42,27 +38,6 @@ pub struct Frame {
     outer: usize,
     /// Of the process that it began in: this one, unless it has forked and this is the child.
     generation: u64,
-}
-
-/// What became of a call.
-#[derive(Clone, Copy)]
-pub struct Answer {
-    /// What the program gets.
-    pub code: i32,
-    /// What the vendor's function has returned, if it was called.
-    pub of_vendor: Option<i32>,
-}
-
-impl Answer {
-    /// Given in the vendor's place.
-    pub fn ours(code: i32) -> Self {
-        Self { code, of_vendor: None }
-    }
-
-    /// The vendor's own.
-    pub fn vendors(code: i32) -> Self {
-        Self { code, of_vendor: Some(code) }
-    }
 }
 
 /// A call that may fit into one slot.
@@ -110,7 +85,7 @@ impl Frame {
     pub fn short(function: Function, caller: usize, short: Short, cursor: *const RingCursor) -> Option<Self> {
         // SAFETY: NULL, or a cursor that lives as long as its thread.
         let cursor = unsafe { cursor.as_ref() }?;
-        let (here, outer) = (stack(), cursor.outermost.load(Ordering::Relaxed));
+        let (here, outer) = (thread::stack(), cursor.outermost.load(Ordering::Relaxed));
         if outer > here {
             return None;
         }
@@ -197,7 +172,7 @@ impl Frame {
         });
     }
 
-    /// What was claimed for the record, while it is the one that was begun: the drain may have passed it by, and its place
+    /// What was claimed for the record, while it is the one that was begun: the drain may have passed it by, and its cursor
     /// may be another's.
     fn shown(&self) -> Option<Claim> {
         // SAFETY: NULL, or the calling thread's own.
@@ -247,38 +222,22 @@ impl Frame {
         unsafe { self.cursor.as_ref() }.map_or(0, |cursor| ticks(cursor.clock.load(Ordering::Relaxed)))
     }
 
-    /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
+    /// Completes the record of a batch that began as [`long`](Self::long); `false` if there is none.
     ///
     /// # Safety
-    /// By the vendor's function, for the arguments of `call`, or in its place.
-    #[inline(never)]
-    pub unsafe fn end_long(
-        self,
-        now: u64,
-        answer: Answer,
-        function: Function,
-        call: &Call,
-        before: &Before,
-        ticket: Ticket,
-    ) {
-        // What the vendor has not looked at may not be looked at.
-        if let (Form::Batch(of), Some(code)) = (&call.form, answer.of_vendor) {
-            let shown = self.shown();
-            if let Some(Claim { slots, number, .. }) = shown {
-                // SAFETY: the caller's promise; the call was recorded as a batch.
-                unsafe { batch::complete(slots, number, of, code, before.look) };
-            }
-            let is_wanted = shown.is_some() || ticket.is_some();
-            // SAFETY: the caller's promise.
-            let judgement = is_wanted.then(|| unsafe { judgement::after(function, call, before, code) });
-            if let Some(judgement) = judgement.flatten() {
-                self.tell(&judgement);
-                watch::found(ticket, &judgement);
-            }
-        }
+    /// The vendor has returned `code` for the arguments of `batch`.
+    pub unsafe fn complete_batch(&self, batch: &Batch, code: i32, look: Option<Look>) -> bool {
+        let Some(Claim { slots, number, .. }) = self.shown() else { return false };
+        // SAFETY: the caller's promise; the call was recorded as a batch.
+        unsafe { batch::complete(slots, number, batch, code, look) };
+        true
+    }
+
+    /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
+    pub fn end_long(&self, now: u64, code: i32) {
         // SAFETY: NULL, or the calling thread's own.
         if let Some(cursor) = unsafe { self.cursor.as_ref() } {
-            self.end_at(cursor, answer.code, || (now, SlowPathReasons::LONG_CALL));
+            self.end_at(cursor, code, || (now, SlowPathReasons::LONG_CALL));
         }
     }
 
@@ -321,7 +280,7 @@ impl Frame {
 #[cold]
 #[inline(never)]
 fn end_apart(cursor: &RingCursor, slot: &Slot, head: Head, duration: u64, code: i32) {
-    // Where a handler has just forked, this may be the child: it has no place, and the slot is its parent's.
+    // Where a handler has just forked, this may be the child: it has no cursor, and the slot is its parent's.
     if !cursor.is_open() || slot.end_racing(head, duration, code) {
         return;
     }
@@ -350,64 +309,6 @@ fn store(slot: &Slot, caller: usize, words: [u64; 4]) {
     }
 }
 
-/// Slots that were claimed for a call: where, and the first one's number.
-#[derive(Clone, Copy)]
-struct Claim {
-    cursor: &'static RingCursor,
-    /// As it was before the claim: a handler may fork behind it, and its child find the place wiped.
-    slots: Slots,
-    number: u64,
-}
-
-impl Claim {
-    /// A claim of `slots` at a cursor; one without room is an error.
-    fn at(cursor: &'static RingCursor, slots: u64) -> Result<Self, Self> {
-        let before = cursor.slots();
-        let of = |number| Self { cursor, slots: before, number };
-        cursor.claim_in(before, slots).map(of).map_err(of)
-    }
-
-    /// A slot of it, or of its ring.
-    fn slot(&self, number: u64) -> &'static Slot {
-        // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
-        unsafe { &*self.slots.at(number) }
-    }
-}
-
-/// Slots for a call of this thread.
-fn claim(slots: u64) -> Option<Claim> {
-    // SAFETY: NULL, or a cursor that lives as long as its thread.
-    match unsafe { thread::current().cursor.get().as_ref() }.map(|cursor| Claim::at(cursor, slots)) {
-        Some(Ok(claim)) => Some(claim),
-        // Where one call after another finds the ring full, each is counted and no more.
-        Some(Err(Claim { cursor, number, .. }))
-            // SAFETY: the calling thread's cursor; one that is not open says no.
-            if !drain::is_still_put_off() && unsafe { cursor.is_still_full(number, slots) } =>
-        {
-            None
-        }
-        Some(Err(claim)) => seek(Some(claim), slots),
-        None => seek(None, slots),
-    }
-}
-
-/// Where the caller's stack ends.
-#[inline(always)]
-pub fn stack() -> usize {
-    let here: usize;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads a register.
-    unsafe {
-        asm!("mov {0}, rsp", out(reg) here, options(nomem, nostack, preserves_flags));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads a register.
-    unsafe {
-        asm!("mov {0}, sp", out(reg) here, options(nomem, nostack, preserves_flags));
-    }
-    here
-}
-
 /// Makes the frame at `here` the outermost one, unless it is nested; what was there before goes back at the end.
 fn enter(cursor: &RingCursor, caller: usize, here: usize, head: Head) -> (Head, usize) {
     let before = cursor.outermost.load(Ordering::Relaxed);
@@ -416,124 +317,4 @@ fn enter(cursor: &RingCursor, caller: usize, here: usize, head: Head) -> (Head, 
     }
     cursor.outermost.store(here, Ordering::Relaxed);
     (head, before)
-}
-
-/// Slots for a call that found no place, or no room: `claim` is what it got instead.
-#[cold]
-#[inline(never)]
-fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
-    if let Some(cursor) = thread::cursor() {
-        // Not what was claimed elsewhere: a handler may have found this place only just now.
-        let claim = claim.filter(|claim| ptr::eq(claim.cursor, cursor));
-        return claim.map_or_else(|| Claim::at(cursor, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
-    }
-    let thread = thread::current();
-    if thread.patience.get() > 0 {
-        thread.patience.set(thread.patience.get() - 1);
-        match process::process().or_else(|| edge::undisturbed(process::own).flatten()) {
-            Some(process) => process.miss(),
-            None => process::miss_early(),
-        }
-        return None;
-    }
-    let cursor = edge::undisturbed(attach).flatten()?;
-    Claim::at(cursor, slots).or_else(|claim| seek_room(claim, slots)).ok()
-}
-
-/// Room for a claim that found none; if there is still none it is given back, and counted.
-fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
-    let Claim { cursor, number: claimed, .. } = claim;
-    let is_put_off = drain::is_still_put_off();
-    // SAFETY: the cursor is open, and this thread's.
-    if !is_put_off && unsafe { cursor.is_still_full(claimed, slots) } {
-        return Err(());
-    }
-    let now = ticks(cursor.clock.load(Ordering::Relaxed));
-    // SAFETY: the cursor is open, and this thread's.
-    let look = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
-    let number = if cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
-        // Signals held back: a handler that jumped out would leave the thread as it is in here.
-        let end = monotonic_ns() + 100_000_000;
-        edge::undisturbed(|| {
-            look(&mut || {
-                edge::pause(100_000);
-                drain::may_run() && monotonic_ns() < end
-            })
-        })
-        .flatten()
-    } else {
-        look(&mut || false)
-    };
-    come_back(cursor, is_put_off);
-    number.map(|_| claim).ok_or(())
-}
-
-/// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's
-/// start `is_put_off`, or the library is to be asked who it is.
-pub fn come_back(cursor: &RingCursor, is_put_off: bool) {
-    let drain = is_put_off.then(drain::calls).flatten();
-    let Some(calls) = drain.into_iter().chain(identity::seek()).min() else { return };
-    let soon = cursor.next.load(Ordering::Relaxed) + (calls - 1);
-    if soon < cursor.limit.load(Ordering::Relaxed) {
-        cursor.limit.store(soon, Ordering::Relaxed);
-    }
-}
-
-/// Finds a cursor for this thread, with its first call in this process; a call without one is counted.
-fn attach() -> Option<&'static RingCursor> {
-    let nowhere = match take_cursor() {
-        Ok(cursor) => return Some(cursor),
-        Err(nowhere) => nowhere,
-    };
-    match nowhere {
-        Nowhere::Off => {}
-        Nowhere::Early => process::miss_early(),
-        Nowhere::NoRing(process) => {
-            process.miss();
-            // Each attempt costs a few system calls: the next one comes after twice as many calls.
-            let thread = thread::current();
-            thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
-            thread.patience.set(thread.waits.get() - 1);
-        }
-    }
-    None
-}
-
-/// Why a thread has no place.
-pub enum Nowhere {
-    /// Nothing is to be recorded.
-    Off,
-    /// Too early, or there is no memory at all.
-    Early,
-    /// There is no ring for it.
-    NoRing(&'static Process),
-}
-
-/// Finds a cursor for this thread. Signals are held back.
-pub fn take_cursor() -> Result<&'static RingCursor, Nowhere> {
-    match standing() {
-        Standing::Active => {}
-        Standing::Unready => return Err(Nowhere::Early),
-        Standing::Off | Standing::Passive => return Err(Nowhere::Off),
-    }
-    let thread = thread::current();
-    if !thread.visited.replace(true) {
-        rebind::refresh(rebind::Trigger::Copy);
-    }
-    let process = process::own().ok_or(Nowhere::Early)?;
-    // A signal handler may have come before us.
-    if let Some(cursor) = thread::cursor() {
-        return Ok(cursor);
-    }
-    let cursor = process.make_file().and_then(|file| process.open(&thread.own, identity::thread_id(), &file));
-    // A handler of a signal that cannot be held back may have forked: in the child this is nobody's, and the ring its parent's.
-    if !process.is_own() {
-        return thread::cursor().ok_or(Nowhere::Early);
-    }
-    let cursor = cursor.ok_or(Nowhere::NoRing(process))?;
-    // Last: whoever is interrupted by this finds no place, or an open one.
-    thread.cursor.set(cursor);
-    drain::ensure(process);
-    come_back(cursor, drain::is_still_put_off());
-    Ok(cursor)
 }

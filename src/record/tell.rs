@@ -1,11 +1,11 @@
 //! What a program tells of itself, put into the record of the calling thread: scopes, marks, and names.
 //!
 //! Only from functions that a program calls for that; never on the way of a copy. A thread that has not copied yet gets its
-//! place in the ring file as with its first copy. A fork child starts its own file, in which none of this stands.
+//! cursor in the ring file as with its first copy. A fork child starts its own file, in which none of this stands.
 
 use crate::drain;
 use crate::guest::edge;
-use crate::record::frame::{Nowhere, come_back, take_cursor};
+use crate::record::attach::{Nowhere, come_back, take_cursor};
 use crate::settings::settings;
 use aclshim_trace::record::annotation::{AnnotationRef, NamedKind};
 use aclshim_trace::ring::layout::Mode;

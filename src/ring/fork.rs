@@ -8,10 +8,6 @@ use crate::ring::{inherited, process};
 use crate::settings::settings;
 use aclshim_trace::ring::file;
 use aclshim_trace::system::descriptor;
-use core::sync::atomic::{AtomicBool, Ordering};
-
-/// Whether the handler wipes what the kernel does not wipe in a child.
-static FORGETS: AtomicBool = AtomicBool::new(false);
 
 /// Registers the handlers; a fork child inherits them. When we are loaded, and not with the first copy: that may come from
 /// another handler of `fork`, and libc may hold the lock of the handlers meanwhile.
@@ -19,11 +15,6 @@ pub fn register() {
     // SAFETY: handlers that only look at memory of ours and make plain system calls; libc removes them if we are unloaded.
     // Without memory for them the child keeps what it has.
     unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
-}
-
-/// Has the handler wipe what is only the parent's, where the kernel does not (before Linux 4.14).
-pub fn forget_in_children() {
-    FORGETS.store(true, Ordering::Relaxed);
 }
 
 unsafe extern "C" fn before() {
@@ -38,9 +29,7 @@ unsafe extern "C" fn in_child() {
     let ring_file = || file::latest(settings().ring_dir.as_bytes());
     descriptor::in_fork_child(thread::current().closed.get(), ring_file);
     // First: what is replaced is what another process has made.
-    if FORGETS.load(Ordering::Relaxed) {
-        process::forget_in_child();
-    }
+    process::forget_in_child();
     inherited::replace_in_child();
     // SAFETY: as above.
     unsafe { *errno = before };

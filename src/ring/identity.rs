@@ -2,17 +2,15 @@
 //!
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
-use crate::boot::{Standing, glance};
 use crate::check::world;
-use crate::guest::edge;
+use crate::guest::state::{self, ShimState};
+use crate::guest::{edge, file};
 use crate::loader::vendor::{self, Answer};
-use crate::ring::process::{self, Process};
 use crate::settings::settings;
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_facts::text::Text;
 use aclshim_trace::ring::layout::{Header, NAME};
-use aclshim_trace::system::descriptor::Descriptor;
 use aclshim_trace::system::namespace;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -78,10 +76,10 @@ fn about_system(header: &mut Header) {
     }
     (header.pid_ns, header.time_ns) = (namespace::pid(), namespace::time());
     let mut buffer = [0u8; 512];
-    let boot_id = contents(c"/proc/sys/kernel/random/boot_id", &mut buffer);
+    let boot_id = file::contents(c"/proc/sys/kernel/random/boot_id", &mut buffer);
     Field::of(&mut header.boot_id).push(boot_id.trim_ascii());
     // The program's name stands in brackets and may hold anything: fields are counted from the last one.
-    let stat = contents(c"/proc/self/stat", &mut buffer);
+    let stat = file::contents(c"/proc/self/stat", &mut buffer);
     let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
     let start_time = stat[behind..].split(|&byte| byte == b' ').filter(|field| !field.is_empty()).nth(19);
     header.start_time =
@@ -117,8 +115,6 @@ unsafe impl Sync for Said {}
 
 const NEW: u32 = 0;
 const KNOWN: u32 = u32::MAX;
-/// There was nobody to ask; not before another object is loaded.
-const NOBODY: u32 = KNOWN - 1;
 
 static SAID: Said = Said {
     state: AtomicU32::new(NEW),
@@ -132,16 +128,11 @@ static SAID: Said = Said {
 /// Whether the real library is still to be asked who it is.
 pub fn is_wanted() -> bool {
     match SAID.state.load(Ordering::Relaxed) {
-        NEW => true,
-        KNOWN | NOBODY => false,
+        NEW => vendor::may_answer(),
+        KNOWN => false,
         // SAFETY: asks for our own number.
         asking => asking != unsafe { libc::getpid() } as u32,
     }
-}
-
-/// Other objects are loaded than before: there may be somebody to ask now.
-pub fn reconsider() {
-    let _ = SAID.state.compare_exchange(NOBODY, NEW, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// After how many calls of a thread the next one should look whether it can ask, if nobody has. It does so on a longer way
@@ -155,7 +146,7 @@ pub fn seek() -> Option<u64> {
 /// product. A thread of ours might come to ask when the program is at its end, and parts of the library are gone.)
 #[cold]
 #[inline(never)]
-pub fn accepted(call: &Call, caller: usize) {
+pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static Header>) {
     let moves = match call.amount() {
         Amount::Bytes(bytes) => bytes > 0,
         Amount::Sum { sizes, .. } if sizes.is_null() => false,
@@ -165,7 +156,7 @@ pub fn accepted(call: &Call, caller: usize) {
     // Where calls are only forwarded nothing is asked. Inside a function of the library's own that may have its lock nothing
     // can be asked. Nor before it is pinned: it may be
     // just coming, and what it does to answer may need the loader's lock, whose holder may be waiting for this thread.
-    let may_ask = glance() == Standing::Active && !vendor::calls_from(caller) && vendor::library().is_some();
+    let may_ask = state::current() == ShimState::Active && !vendor::calls_from(caller) && vendor::library().is_some();
     if !moves || !may_ask {
         return;
     }
@@ -194,23 +185,23 @@ pub fn accepted(call: &Call, caller: usize) {
                 // ACL_DEVICE is 0, ACL_HOST is 1.
                 Answer::RunMode(mode) => SAID.form.store(if mode == 0 { 2 } else { 1 }, Ordering::Relaxed),
             });
-            SAID.state.store(if is_answered { KNOWN } else { NOBODY }, Ordering::Release);
+            SAID.state.store(if is_answered { KNOWN } else { NEW }, Ordering::Release);
             if is_answered {
-                spread();
+                spread(header());
             }
         }
     });
 }
 
 /// Tells what the library has said to whoever wants to know.
-fn spread() {
+fn spread(header: Option<&Header>) {
     // SAFETY: nobody writes the texts any more.
     let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
     let form = SAID.form.load(Ordering::Relaxed);
     world::tell_product(product.as_bytes());
     world::tell_cann(cann.as_bytes());
     world::tell_form(form);
-    if let Some(header) = process::process().and_then(Process::header) {
+    if let Some(header) = header {
         header.form.store(form, Ordering::Relaxed);
         // The product last: who sees it sees the rest.
         publish(&header.cann, cann.as_array());
@@ -234,28 +225,4 @@ fn about_product(header: &mut Header) {
         header.cann = cann.as_array().map(AtomicU8::new);
         header.form.store(SAID.form.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-}
-
-/// The beginning of a small file; of a pipe without a writer nothing.
-pub fn contents<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
-    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let Ok(file) = Descriptor::open(path, flags, 0) else { return &[] };
-    // SAFETY: a descriptor and a buffer of ours.
-    let read = unsafe { libc::read(file.number(), buffer.as_mut_ptr().cast(), buffer.len()) };
-    &buffer[..usize::try_from(read).unwrap_or(0)]
-}
-
-/// The calling thread's number. (The function of that name is newer than some systems we run on.)
-pub fn thread_id() -> u32 {
-    // SAFETY: asks for our own number.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
-}
-
-/// The calling thread's name, 16 bytes as two words.
-pub fn thread_name() -> [u64; 2] {
-    let mut name = [0u8; 16];
-    // SAFETY: the buffer is as large as names are.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-    let (first, second) = name.split_at(8);
-    [first, second].map(|half| u64::from_le_bytes(half.try_into().unwrap_or_default()))
 }

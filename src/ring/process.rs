@@ -6,15 +6,14 @@
 //! Where the rings were there is memory all the same ([`inherited`]): a child whose parent was inside a call when it
 //! forked, perhaps in a signal handler, goes on where its parent was.
 
-use crate::boot::{self, wait_until};
-use crate::check::judgement;
 use crate::guest::log::{self, Event};
+use crate::guest::state::{self, wait_until};
 use crate::guest::{edge, thread};
 use crate::loader::maps;
+use crate::ring::handshake::DrainHandshake;
 use crate::ring::rings::{Rings, Taken};
-use crate::ring::{fork, identity, inherited};
+use crate::ring::{identity, inherited};
 use crate::settings::settings;
-use crate::{drain, inject};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::text::Text;
 use aclshim_trace::reader::Ring;
@@ -25,7 +24,7 @@ use aclshim_trace::ring::layout::{self, Header, Mode};
 use aclshim_trace::system::clock::monotonic_ns;
 use aclshim_trace::system::generation;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
 
@@ -48,9 +47,9 @@ pub struct Process {
     /// Marks, scopes and names that found no ring.
     pub notes_missed: AtomicU64,
     /// What the drain in this process and its host have to say to each other.
-    pub drain: drain::Desk,
+    pub drain: DrainHandshake,
     rings: Rings,
-    /// The place of the thread that made this process by a fork, if it had one already: see [`crate::guest::thread::Thread::own`].
+    /// The cursor of the thread that made this process by a fork, if it had one already: see [`crate::guest::thread::Thread::own`].
     cursor: RingCursor,
 }
 
@@ -61,6 +60,9 @@ const OFF: u32 = 3;
 
 const SIZE: usize = 192 * 1024;
 const _: () = assert!(size_of::<Process>() <= SIZE);
+
+/// Whether a fork child has to wipe what the kernel does not wipe (before Linux 4.14).
+static FORGETS: AtomicBool = AtomicBool::new(false);
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
@@ -98,7 +100,7 @@ pub fn own() -> Option<&'static Process> {
             libc::munmap(at, SIZE);
         } else if !is_wiped {
             // A kernel before 4.14.
-            fork::forget_in_children();
+            FORGETS.store(true, Ordering::Relaxed);
         }
     }
     process()
@@ -106,12 +108,20 @@ pub fn own() -> Option<&'static Process> {
 
 /// In a fork child: wipes what the kernel has not wiped.
 pub fn forget_in_child() {
+    if !FORGETS.load(Ordering::Relaxed) {
+        return;
+    }
     generation::forget();
     let at = PROCESS.load(Ordering::Acquire);
     if !at.is_null() {
         // SAFETY: the child has this one thread, and zero is a valid value.
         unsafe { ptr::write_bytes(at.cast::<u8>(), 0, size_of::<Process>()) };
     }
+}
+
+/// The mapped header of this process, if there is a file.
+pub fn header() -> Option<&'static Header> {
+    process()?.header()
 }
 
 impl Process {
@@ -169,8 +179,8 @@ impl Process {
         }
     }
 
-    /// Makes the file unless somebody has, or is just about to.
-    pub fn make_file(&self) -> Option<OwnRingFile> {
+    /// Makes the file unless that was done, or another thread is at it; `made` is called when this thread has tried.
+    pub fn make_file(&self, made: fn()) -> Option<OwnRingFile> {
         // The file of a child that shares its parent's memory would have the child's pid, and be that of a dead process as
         // soon as the child ends; but the parent would go on with it.
         if self.state.load(Ordering::Acquire) == NEW
@@ -178,6 +188,7 @@ impl Process {
             && self.state.compare_exchange(NEW, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok()
         {
             self.make();
+            made();
         }
         let is_busy = || self.state.load(Ordering::Acquire) == BUSY;
         wait_until(|| !is_busy());
@@ -209,7 +220,7 @@ impl Process {
                 self.state.store(OFF, Ordering::Release);
                 let shown = core::str::from_utf8(ring_dir).unwrap_or("(not UTF-8)");
                 // A fork child's parent has said so.
-                let say = if boot::is_fork_child() { log::line } else { log::loss };
+                let say = if state::is_fork_child() { log::line } else { log::loss };
                 say(
                     Event::NotRecording,
                     shown,
@@ -217,7 +228,6 @@ impl Process {
                 );
             }
         }
-        say_nonsense();
     }
 
     /// Opens a cursor for thread `me`, `own` if that is new: in its own ring, that of a thread that is gone, or a new one.
@@ -229,7 +239,7 @@ impl Process {
             return None;
         }
         let Taken { ring: Ring { control, slots }, next } = self.rings.take(me, file)?;
-        // A handler of a signal that cannot be held back may have come before us: then the ring may even be that of its place.
+        // A handler of a signal that cannot be held back may have come before us: then the ring may even be that of its cursor.
         if let Some(cursor) = thread::cursor() {
             control.owner.store(me, Ordering::Release);
             return Some(cursor);
@@ -247,7 +257,7 @@ impl Process {
         };
         cursor.clock.store(file.clock, Ordering::Relaxed);
         let ticks = aclshim_trace::system::clock::ticks(file.clock);
-        let [first, second] = identity::thread_name();
+        let [first, second] = thread::name();
         let notes = self.notes_missed.swap(0, Ordering::Relaxed);
         if notes > 0 && control.are_losses_recorded() {
             control.lost_since.store(ticks, Ordering::Relaxed);
@@ -269,14 +279,6 @@ impl Process {
     }
 }
 
-/// Whether a thread of this process still runs.
-pub fn is_alive(thread: u32) -> bool {
-    // SAFETY: the null signal only asks; errno is the calling thread's own.
-    unsafe {
-        libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 || *libc::__errno_location() != libc::ESRCH
-    }
-}
-
 /// Says at the end what was lost where there is no file to say it in.
 pub fn say_missed() {
     let missed = match process() {
@@ -295,17 +297,4 @@ pub fn say_missed() {
         let said = format_args!("{missed} calls were forwarded and not recorded");
         edge::undisturbed(|| log::loss(Event::NotRecorded, shown, said));
     }
-}
-
-/// Says which settings make no sense.
-#[inline(never)] // as above
-fn say_nonsense() {
-    for (line, why) in settings().wrong.iter() {
-        log::nonsense_line(line, why);
-    }
-    for &(setting, line) in settings().nonsense.iter().flatten() {
-        log::nonsense(setting, line);
-    }
-    judgement::policy(log::nonsense_rule);
-    inject::say();
 }

@@ -5,12 +5,12 @@
 //! be used again may be missed, and one more is added; the cursor reaches the other with a later attach.
 //! All of it lies on pages that a fork child finds wiped: see [`crate::ring::process`].
 
-use crate::record::batch;
+use crate::guest::thread::is_alive;
 use crate::ring::inherited;
-use crate::ring::process::is_alive;
 use crate::settings::settings;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::record::slot::Slot;
+use aclshim_trace::record::{ATTRIBUTES, batch_slots};
 use aclshim_trace::ring::file::OwnRingFile;
 use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, Mode, RINGS};
 use core::ptr;
@@ -180,12 +180,17 @@ enum Caller {
     HasOne,
 }
 
+/// The most slots that a record takes.
+fn most_slots() -> u64 {
+    batch_slots(ATTRIBUTES, settings().batch_items).min(u64::from(settings().slots()) / 4)
+}
+
 /// Takes a ring from an owner that is gone, or from none, unless another thread was faster.
 fn take(ring: Ring<'static>, owner: u32) -> Option<Taken> {
     ring.control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).ok()?;
     // What its thread has claimed last and never shown is as if it had not been claimed. Not more are claimed at once: a
     // call's slots, and those of the handlers that have interrupted it.
-    let next = || ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * batch::most_slots());
+    let next = || ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * most_slots());
     Some(Taken { ring, next: if owner == 0 { 0 } else { next() } })
 }
 

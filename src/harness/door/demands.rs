@@ -3,9 +3,9 @@
 use super::{Answer, answer, at_desk};
 use crate::guest::edge;
 use crate::harness::aclshim_error::*;
-use crate::harness::expect::{Bounds, Expectation, Meant};
+use crate::harness::expectation::{Bounds, Expectation, Meant};
 use crate::harness::text::{self, Given};
-use crate::harness::{aclshim_scope, desk, exit, inject as injection};
+use crate::harness::{aclshim_scope, exit, inject as injection, lock};
 use crate::record::tell::{tell_mark, tell_name};
 use aclshim_facts::rule::Severity;
 use aclshim_golden::NamedObject;
@@ -15,7 +15,7 @@ use core::ffi::{c_char, c_int, c_void};
 fn expect(scope: aclshim_scope, expected: impl FnOnce() -> Expectation) -> Answer {
     at_desk(|state| {
         let scope = state.scope(scope)?;
-        if !desk::has_room(0) {
+        if !lock::has_room(0) {
             return Err(ACLSHIM_MEMORY);
         }
         scope.expectations.push(expected());
@@ -31,7 +31,7 @@ fn demand(scope: aclshim_scope, function: &'static str, work: impl FnOnce() -> A
             // Where there is no such scope, or it is another's, or nobody can be asked, this finds the same.
             let _ = at_desk(|state| {
                 let scope = state.scope(scope)?;
-                if desk::has_room(0) {
+                if lock::has_room(0) {
                     scope.expectations.push(Expectation::Refused { function, error: *error });
                 } else {
                     scope.not_held += 1;
@@ -169,7 +169,7 @@ unsafe fn name(named: NamedObject, name: *const c_char) -> Answer {
         return Err(ACLSHIM_INVALID);
     }
     at_desk(|state| {
-        if !desk::has_room(0) {
+        if !lock::has_room(0) {
             return Err(ACLSHIM_MEMORY);
         }
         state.name(named, &given.lossy());

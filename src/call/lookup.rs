@@ -5,13 +5,15 @@
 //! "undefined symbol" from `dlerror`. The last libdl call of every answer is one whose `dlerror`
 //! fits it: the tail jump, a successful lookup, or one that fails on that very name.
 
-use crate::boot::{self, Standing, glance, is_own, standing};
+use crate::boot;
+use crate::call::entry::TABLE;
 use crate::guest::edge;
 use crate::guest::log::{self, Event, Once};
+use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::objects::LinkMap;
 use crate::loader::rebind::{self, Trigger};
 use crate::loader::scope::Blind;
-use crate::loader::{libdl, names, scope, target};
+use crate::loader::{bindings, libdl, names, scope, target};
 use core::ffi::{c_char, c_void};
 
 /// Let the real function answer.
@@ -45,17 +47,17 @@ fn decide(handle: *mut c_void, name: *const c_char, caller: usize, find: impl Fn
     let Some(function) = (unsafe { names::function(name) }) else {
         // Sanitizers look up what is behind them before anything else works: nobody is made to
         // boot us by a name that is not ours.
-        if matches!(glance(), Standing::Active | Standing::Off) {
+        if matches!(state::current(), ShimState::Active | ShimState::Off) {
             edge::kept(|| rebind::refresh(Trigger::Lookup));
         }
         return PASS;
     };
-    edge::kept(|| match standing() {
-        standing @ (Standing::Active | Standing::Off) => {
+    edge::kept(|| match boot::ensure(&TABLE) {
+        shim @ (ShimState::Active | ShimState::Off) => {
             rebind::refresh(Trigger::Lookup);
-            answer(function as usize, handle, caller, standing, find)
+            answer(function as usize, handle, caller, shim, find)
         }
-        Standing::Unready | Standing::Passive => PASS,
+        ShimState::Unready | ShimState::Passive => PASS,
     })
     .unwrap_or(PASS)
 }
@@ -64,20 +66,20 @@ fn answer(
     function: usize,
     handle: *mut c_void,
     caller: usize,
-    standing: Standing,
+    shim: ShimState,
     find: impl Fn(*mut c_void) -> usize,
 ) -> usize {
     let found = find(handle);
     let is_default = handle == libdl::DEFAULT;
     let is_in_front =
-        |found| (is_default || found == boot::visible(function)) && target::in_scope(function) != Some(found);
+        |found| (is_default || found == bindings::visible(function)) && target::in_scope(function) != Some(found);
     match found {
         0 => return PASS,
         // Another interposer in front of us, or a stub of the program's own: what it does with the
         // call is its business, and through it the call comes to us.
         found if !is_own(found) && is_in_front(found) => return PASS,
         found if !is_own(found) => {
-            let answer = hand_out(function, found, standing);
+            let answer = hand_out(function, found, shim);
             find(handle);
             return answer;
         }
@@ -93,19 +95,19 @@ fn answer(
     }
     // Or if the caller could see one in a scope of its own.
     if is_default && let Some(found) = visible_from(caller, function) {
-        let answer = hand_out(function, found, standing);
+        let answer = hand_out(function, found, shim);
         target::forget_dlerror();
         return answer;
     }
     undefined(function)
 }
 
-fn hand_out(function: usize, found: usize, standing: Standing) -> usize {
+fn hand_out(function: usize, found: usize, shim: ShimState) -> usize {
     // So that the export is known to lead there, if it does.
     if target::known(function, 0).is_none() && target::next_in_line(function) == Some(found) {
         target::keep(function, found);
     }
-    if standing == Standing::Off {
+    if shim == ShimState::Off {
         return target::export_for(function, found).unwrap_or(found);
     }
     target::pin(found);
@@ -174,10 +176,10 @@ fn undefined(function: usize) -> usize {
 /// For the start of one of our entries the address of the real function, else the same address.
 pub fn truth(address: usize) -> usize {
     edge::kept(|| {
-        if standing() == Standing::Unready || !is_own(address) {
+        if boot::ensure(&TABLE) == ShimState::Unready || !is_own(address) {
             return address;
         }
-        let libdl = (0..libdl::INTERPOSED.len()).find(|&which| boot::libdl_export(which) == address);
+        let libdl = (0..libdl::INTERPOSED.len()).find(|&which| bindings::libdl_export(which) == address);
         let real = match libdl {
             Some(which) => Some(libdl::INTERPOSED[which].1.load(core::sync::atomic::Ordering::Relaxed)),
             None => target::behind(address),

@@ -1,0 +1,49 @@
+//! Access to the state of the harness, under its lock and in its heap.
+
+use super::aclshim_error::{self, *};
+use super::lock::{self, HarnessLock};
+use super::state::State;
+use crate::guest::heap::Heap;
+use crate::guest::state::{self, ShimState};
+use crate::guest::{edge, thread};
+use core::sync::atomic::Ordering;
+
+/// Works on the state under the lock.
+pub fn with<T>(work: impl FnOnce(&mut State) -> T) -> Result<T, aclshim_error> {
+    let worked = edge::undisturbed(|| {
+        let lock = lock::own().ok_or(ACLSHIM_MEMORY)?;
+        let _guard = lock.lock()?;
+        let state = state_of(lock).ok_or(ACLSHIM_MEMORY)?;
+        Ok(work(state))
+    });
+    worked.unwrap_or(Err(ACLSHIM_MEMORY))
+}
+
+/// Works on the state under the lock, and counts a call that could not be noted if that is not possible.
+pub fn note<T>(work: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
+    if state::current() != ShimState::Active {
+        return None;
+    }
+    with(work).unwrap_or_else(|_| {
+        lock::miss();
+        None
+    })
+}
+
+/// Drops a value that was made under the lock, under the lock: elsewhere its memory would be lost.
+pub fn forget<T>(made: T) {
+    let made = core::mem::ManuallyDrop::new(made);
+    let _ = with(|_| drop(core::mem::ManuallyDrop::into_inner(made)));
+}
+
+/// The state, made for the first thread that has the lock.
+fn state_of(lock: &HarnessLock) -> Option<&'static mut State> {
+    if lock.state.load(Ordering::Relaxed).is_null() {
+        let heap = Heap::for_harness()?;
+        lock.heap.store(heap, Ordering::Relaxed);
+        thread::current().heap.set(heap);
+        lock.state.store(Box::into_raw(Box::new(State::new())).cast(), Ordering::Relaxed);
+    }
+    // SAFETY: made above or before, never freed, and ours while we have the lock.
+    unsafe { lock.state.load(Ordering::Relaxed).cast::<State>().as_mut() }
+}

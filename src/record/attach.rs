@@ -1,0 +1,192 @@
+//! Where a thread's records go: its cursor in a ring, found with its first call, and room for a record.
+
+use crate::check::judgement;
+use crate::guest::state::{self, ShimState};
+use crate::guest::{edge, log, thread};
+use crate::loader::rebind;
+use crate::ring::process::Process;
+use crate::ring::{identity, process};
+use crate::settings::settings;
+use crate::{drain, inject};
+use aclshim_trace::record::slot::Slot;
+use aclshim_trace::ring::cursor::{RingCursor, Slots};
+use aclshim_trace::ring::layout::Mode;
+use aclshim_trace::system::clock::{monotonic_ns, ticks};
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+/// Slots that were claimed for a call: where, and the first one's number.
+#[derive(Clone, Copy)]
+pub struct Claim {
+    /// The cursor.
+    pub cursor: &'static RingCursor,
+    /// As it was before the claim: a handler may fork behind it, and its child find the cursor wiped.
+    pub slots: Slots,
+    /// The number of the first slot.
+    pub number: u64,
+}
+
+impl Claim {
+    /// A claim of `slots` at a cursor; one without room is an error.
+    fn at(cursor: &'static RingCursor, slots: u64) -> Result<Self, Self> {
+        let before = cursor.slots();
+        let of = |number| Self { cursor, slots: before, number };
+        cursor.claim_in(before, slots).map(of).map_err(of)
+    }
+
+    /// A slot of it, or of its ring.
+    pub fn slot(&self, number: u64) -> &'static Slot {
+        // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
+        unsafe { &*self.slots.at(number) }
+    }
+}
+
+/// Slots for a call of this thread.
+pub fn claim(slots: u64) -> Option<Claim> {
+    // SAFETY: NULL, or a cursor that lives as long as its thread.
+    match unsafe { thread::current().cursor.get().as_ref() }.map(|cursor| Claim::at(cursor, slots)) {
+        Some(Ok(claim)) => Some(claim),
+        // Where one call after another finds the ring full, each is counted and no more.
+        // SAFETY: the calling thread's cursor; one that is not open says no.
+        Some(Err(claim))
+            if !drain::is_still_put_off() && unsafe { claim.cursor.is_still_full(claim.number, slots) } =>
+        {
+            None
+        }
+        Some(Err(claim)) => seek(Some(claim), slots),
+        None => seek(None, slots),
+    }
+}
+
+/// Slots for a call that found no cursor, or no room: `claim` is what it got instead.
+#[cold]
+#[inline(never)]
+fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
+    if let Some(cursor) = thread::cursor() {
+        // Not what was claimed elsewhere: a handler may have found this cursor only just now.
+        let claim = claim.filter(|claim| ptr::eq(claim.cursor, cursor));
+        return claim.map_or_else(|| Claim::at(cursor, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
+    }
+    let thread = thread::current();
+    if thread.patience.get() > 0 {
+        thread.patience.set(thread.patience.get() - 1);
+        match process::process().or_else(|| edge::undisturbed(process::own).flatten()) {
+            Some(process) => process.miss(),
+            None => process::miss_early(),
+        }
+        return None;
+    }
+    let cursor = edge::undisturbed(attach).flatten()?;
+    Claim::at(cursor, slots).or_else(|claim| seek_room(claim, slots)).ok()
+}
+
+/// Room for a claim that found none; if there is still none it is given back, and counted.
+fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
+    let Claim { cursor, number: claimed, .. } = claim;
+    let is_put_off = drain::is_still_put_off();
+    // SAFETY: the cursor is open, and this thread's.
+    if !is_put_off && unsafe { cursor.is_still_full(claimed, slots) } {
+        return Err(());
+    }
+    let now = ticks(cursor.clock.load(Ordering::Relaxed));
+    // SAFETY: the cursor is open, and this thread's.
+    let look = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
+    let number = if cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
+        // Signals held back: a handler that jumped out would leave the thread as it is in here.
+        let end = monotonic_ns() + 100_000_000;
+        edge::undisturbed(|| {
+            look(&mut || {
+                edge::pause(100_000);
+                drain::may_run() && monotonic_ns() < end
+            })
+        })
+        .flatten()
+    } else {
+        look(&mut || false)
+    };
+    come_back(cursor, is_put_off);
+    number.map(|_| claim).ok_or(())
+}
+
+/// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's
+/// start `is_put_off`, or the library is to be asked who it is.
+pub fn come_back(cursor: &RingCursor, is_put_off: bool) {
+    let drain = is_put_off.then(drain::calls).flatten();
+    let Some(calls) = drain.into_iter().chain(identity::seek()).min() else { return };
+    let soon = cursor.next.load(Ordering::Relaxed) + (calls - 1);
+    if soon < cursor.limit.load(Ordering::Relaxed) {
+        cursor.limit.store(soon, Ordering::Relaxed);
+    }
+}
+
+/// Finds a cursor for this thread, with its first call in this process; a call without one is counted.
+fn attach() -> Option<&'static RingCursor> {
+    let nowhere = match take_cursor() {
+        Ok(cursor) => return Some(cursor),
+        Err(nowhere) => nowhere,
+    };
+    match nowhere {
+        Nowhere::Off => {}
+        Nowhere::Early => process::miss_early(),
+        Nowhere::NoRing(process) => {
+            process.miss();
+            // Each attempt costs a few system calls: the next one comes after twice as many calls.
+            let thread = thread::current();
+            thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
+            thread.patience.set(thread.waits.get() - 1);
+        }
+    }
+    None
+}
+
+/// Why a thread has no cursor.
+pub enum Nowhere {
+    /// Nothing is to be recorded.
+    Off,
+    /// Too early, or there is no memory at all.
+    Early,
+    /// There is no ring for it.
+    NoRing(&'static Process),
+}
+
+/// Finds a cursor for this thread. Signals are held back.
+pub fn take_cursor() -> Result<&'static RingCursor, Nowhere> {
+    match state::current() {
+        ShimState::Active => {}
+        ShimState::Unready => return Err(Nowhere::Early),
+        ShimState::Off | ShimState::Passive => return Err(Nowhere::Off),
+    }
+    let thread = thread::current();
+    if !thread.visited.replace(true) {
+        rebind::refresh(rebind::Trigger::Copy);
+    }
+    let process = process::own().ok_or(Nowhere::Early)?;
+    // A signal handler may have come before us.
+    if let Some(cursor) = thread::cursor() {
+        return Ok(cursor);
+    }
+    let cursor = process.make_file(say_nonsense).and_then(|file| process.open(&thread.own, thread::id(), &file));
+    // A handler of a signal that cannot be held back may have forked: in the child this is nobody's, and the ring its parent's.
+    if !process.is_own() {
+        return thread::cursor().ok_or(Nowhere::Early);
+    }
+    let cursor = cursor.ok_or(Nowhere::NoRing(process))?;
+    // Last: whoever is interrupted by this finds no cursor, or an open one.
+    thread.cursor.set(cursor);
+    drain::ensure(process);
+    come_back(cursor, drain::is_still_put_off());
+    Ok(cursor)
+}
+
+/// Logs which settings make no sense.
+#[inline(never)] // what it has on the stack is not to lie under the rest
+fn say_nonsense() {
+    for (line, why) in settings().wrong.iter() {
+        log::nonsense_line(line, why);
+    }
+    for &(setting, line) in settings().nonsense.iter().flatten() {
+        log::nonsense(setting, line);
+    }
+    judgement::policy(log::nonsense_rule);
+    inject::say();
+}

@@ -1,0 +1,19 @@
+//! Words that the drain thread and the threads of its host share.
+
+use crate::guest::edge::Patience;
+use core::sync::atomic::{AtomicBool, AtomicU32};
+
+/// What the drain and its host have to say to each other; zero in a fork child.
+#[repr(C)]
+pub struct DrainHandshake {
+    /// One of the states of the drain's module.
+    pub state: AtomicU32,
+    /// How often the host has asked for everything to be written.
+    pub asked: AtomicU32,
+    /// Which of these the drain has answered.
+    pub answered: AtomicU32,
+    /// Whether it has its keeper.
+    pub is_kept: AtomicBool,
+    /// How long its start is put off.
+    pub patience: Patience,
+}

@@ -1,0 +1,18 @@
+//! The end of the program.
+
+use crate::guest::edge;
+use crate::ring::process;
+use crate::{drain, harness};
+
+/// Our own end, which comes after what the program has for its end.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = at_end;
+
+extern "C" fn at_end() {
+    edge::kept(|| {
+        harness::shutdown::at_end();
+        drain::finish();
+        process::say_missed();
+    });
+}
