@@ -9,13 +9,13 @@
 //! descriptor of the program's. The keeper has, and a stack as large as any: it waits for the drain, which ends
 //! when the program has no other thread left.
 
-use crate::guest::heap::Heap;
 use crate::guest::log::{self, Event};
 use crate::guest::{edge, thread};
 use crate::loader::bindings;
 use crate::ring::process::{self, Process};
 use crate::settings::{DRAIN_OUTSIDE, settings};
 use aclshim_collect::inside;
+use aclshim_core::heap::Heap;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;

@@ -4,7 +4,6 @@
 mod allocator;
 pub mod edge;
 pub mod file;
-pub mod heap;
 pub mod log;
 pub mod state;
 pub mod thread;

@@ -4,11 +4,12 @@
 //! what the program got, and how long that took, the waiting included. A call that a rule refuses is not struck, and
 //! neither is one that the vendor makes inside another. Nothing is locked: a copy in a signal handler is struck like any.
 
-use crate::check::{arrays, world};
+use crate::check::world;
 use crate::guest::edge;
 use crate::guest::log::{self, Event};
 use crate::loader::gate::{self, Reason};
 use crate::settings::{MODE_OFF, PRESET_PRODUCTION, settings};
+use aclshim_core::arrays;
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};

@@ -13,7 +13,7 @@
 //!    back to the program, errno as the vendor left it.
 //! 6. While a test of the program has a scope open ([`harness`]), or injections are set ([`inject`]), calls take a longer
 //!    way, on which they are noted, judged and perhaps struck. With the last one that way is closed again.
-//! 7. Beside all that the [`drain`], a thread of our own with a [`guest::heap`] of its own, writes records to disk.
+//! 7. Beside all that the [`drain`], a thread of our own with a [`aclshim_core::heap`] of its own, writes records to disk.
 //!
 //! Everything else ([`boot`], [`settings`], [`guest::log`]) happens once, before or beside that.
 

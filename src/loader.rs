@@ -1,7 +1,6 @@
 //! The loader's side: which objects are loaded, what they define and bind, and where the real functions are.
 
 pub mod bindings;
-pub mod elf;
 pub mod gate;
 pub mod libdl;
 pub mod maps;

@@ -4,10 +4,11 @@
 //! call has returned. All other calls are judged by whoever reads their records, which hold everything that the rules
 //! look at: a call that breaks no rule pays nothing for them.
 
-use crate::check::look::{self, Look};
-use crate::check::{arrays, stack, world};
+use crate::check::{stack, world};
 use crate::guest::{edge, log};
 use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
+use aclshim_core::arrays;
+use aclshim_core::look::{self, Look};
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};

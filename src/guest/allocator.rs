@@ -1,7 +1,7 @@
 //! The allocator of this library: the thread's own heap where it has one, else the system's.
 
-use crate::guest::heap::heap_of;
 use crate::guest::thread;
+use aclshim_core::heap::heap_of;
 use core::alloc::{GlobalAlloc, Layout};
 use std::alloc::System;
 

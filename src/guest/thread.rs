@@ -19,7 +19,7 @@ pub struct Thread {
     /// that lies elsewhere, because whoever was interrupted amid a call still has this one in its registers.
     pub own: RingCursor,
     /// The heap of a thread of ours, or the harness's while a host's thread sits at its desk; else NULL.
-    pub heap: Cell<*mut crate::guest::heap::Heap>,
+    pub heap: Cell<*mut aclshim_core::heap::Heap>,
     /// What the host holds back while [`crate::guest::edge::undisturbed`] runs.
     pub held_back: Cell<*const libc::sigset_t>,
     /// The thread's number in the harness, which no other thread of the process ever gets; 0 if it has none yet.

@@ -3,9 +3,9 @@
 use super::aclshim_error::{self, *};
 use super::lock::{self, HarnessLock};
 use super::state::State;
-use crate::guest::heap::Heap;
 use crate::guest::state::{self, ShimState};
 use crate::guest::{edge, thread};
+use aclshim_core::heap::Heap;
 use core::sync::atomic::Ordering;
 
 /// Works on the state under the lock.

@@ -4,11 +4,11 @@ use super::aclshim_direction::*;
 use super::aclshim_flag::*;
 use super::aclshim_state::*;
 use super::{aclshim_call, aclshim_item};
-use crate::check::arrays::Copied;
 use crate::check::judgement::{self, Told};
 use crate::check::world;
 use crate::loader::names::NAMES;
 use crate::record::frame::Words;
+use aclshim_core::arrays::Copied;
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::{Call, Ends, Form};
@@ -113,7 +113,7 @@ impl Entry {
     /// Keeps what the arrays of a batch hold, which the vendor has accepted.
     pub fn keep(&mut self, copied: &Copied<'_>) {
         let items = || (0..copied.dsts.len()).filter_map(|at| copied.item(at));
-        let item = |item: crate::check::arrays::Item| aclshim_item {
+        let item = |item: aclshim_core::arrays::Item| aclshim_item {
             dst: item.dst,
             src: item.src,
             dst_max: item.dst_max as u64,

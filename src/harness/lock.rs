@@ -11,8 +11,8 @@
 
 use super::aclshim_error::{self, *};
 use crate::guest::edge;
-use crate::guest::heap::Heap;
 use crate::guest::thread::{self, stack};
+use aclshim_core::heap::Heap;
 use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;
 use core::ptr;

@@ -3,8 +3,8 @@
 //! Inside the shim nothing may be looked up by these names (it would land in our own exports): the real functions are read
 //! from libc's own symbol table.
 
-use crate::loader::elf;
 use crate::loader::objects;
+use aclshim_core::elf;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute_copy;
 use core::ptr;
@@ -50,7 +50,7 @@ pub fn find() {
 /// Whether the last component of a path is `file`.
 fn is_library(path: *const c_char, file: &CStr) -> bool {
     // SAFETY: the loader's name of an object is a C string.
-    unsafe { elf::same(elf::file_name(path), file) }
+    unsafe { elf::equals(elf::file_name(path), file) }
 }
 
 /// The real function at `place`, if libc has it.

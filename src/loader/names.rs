@@ -1,7 +1,7 @@
 //! The table's names for C, and the search for one of them.
 
 use crate::guest::state::is_own;
-use crate::loader::elf::{self, Object, gnu_hash};
+use aclshim_core::elf::{self, Object, gnu_hash};
 use aclshim_facts::Function;
 use core::ffi::{CStr, c_char};
 
@@ -27,7 +27,7 @@ aclshim_facts::api!(c_names);
 /// `name` is a C string.
 pub unsafe fn function(name: *const c_char) -> Option<Function> {
     // SAFETY: the caller's promise, passed on unchanged.
-    Function::ALL.iter().copied().find(|&function| unsafe { elf::same(name, NAMES[function as usize]) })
+    Function::ALL.iter().copied().find(|&function| unsafe { elf::equals(name, NAMES[function as usize]) })
 }
 
 /// The address of the real function of the table that an object defines: not one of ours.

@@ -5,7 +5,7 @@
 //! `dlclose`).
 
 use crate::guest::state;
-use crate::loader::elf::{Object, from_headers};
+use aclshim_core::elf::{Object, from_headers};
 use core::ffi::{c_char, c_int, c_void};
 use core::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
 //! Pointers of loaded objects, replaced.
 
-use crate::loader::elf::Object;
 use crate::loader::maps;
+use aclshim_core::elf::Object;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Replaces a pointer of an object if it is still `old`, also where the loader has made it read-only,

@@ -8,11 +8,11 @@
 //! thread would wait for us and we for it): everything that has to be known is known before.
 
 use crate::guest::state::{self, ShimState, is_own};
-use crate::loader::elf::{self, Object, Place};
 use crate::loader::objects::{self, Changes};
 use crate::loader::patch::replace;
 use crate::loader::{bindings, libdl, names, scope, target, vendor};
 use crate::settings::{DEEPBIND_FIX, settings};
+use aclshim_core::elf::{self, Object, PointerKind};
 use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -119,7 +119,7 @@ enum Binding {
 
 fn redirect(object: &Object, found: &mut [usize]) -> Binding {
     let mut binding = Binding::Done;
-    for (at, place, symbol, name) in object.references() {
+    for (at, kind, symbol, name) in object.references() {
         // What an object defines itself it may call as it likes.
         if symbol.is_defined() {
             continue;
@@ -128,20 +128,20 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
         let Some(wanted) = (unsafe { wanted(name) }) else { continue };
         // SAFETY: a relocated word of a loaded object, which the loader's lock keeps loaded.
         let value = unsafe { at.read_volatile() };
-        let is_bound_by_the_loader = place != Place::Data;
+        let is_bound_by_the_loader = kind != PointerKind::Data;
         let state = match value {
             0 if symbol.is_weak() => continue,
             0 if is_bound_by_the_loader => State::Unbound,
             value if wanted.is_export(value) => State::Ours,
             value if is_own(value) || wanted.is_visible_as(value) => continue,
-            value if object.span.holds(value) && place == Place::Call => State::Lazy,
+            value if object.span.holds(value) && kind == PointerKind::Call => State::Lazy,
             // An offset that was not made an address yet.
             value if is_bound_by_the_loader && value < 1 << 32 && object.span.start > 1 << 32 => State::Unbound,
             value => State::Bound(value),
         };
         // Whether a function is there is asked by address; a call would come to us all the same.
         if state == State::Ours {
-            if symbol.is_weak() && place != Place::Call && wanted.is_missing() {
+            if symbol.is_weak() && kind != PointerKind::Call && wanted.is_missing() {
                 replace(object, at, value, 0);
             }
             continue;
@@ -182,7 +182,7 @@ unsafe fn wanted(name: *const c_char) -> Option<Wanted> {
     unsafe {
         match name.read() as u8 {
             b'a' => names::function(name).map(|function| Wanted::Copy(function as usize)),
-            b'd' => libdl::INTERPOSED.iter().position(|(known, _)| elf::same(name, known)).map(Wanted::Libdl),
+            b'd' => libdl::INTERPOSED.iter().position(|(known, _)| elf::equals(name, known)).map(Wanted::Libdl),
             _ => None,
         }
     }

@@ -5,9 +5,9 @@
 //! objects' own tables. Everything here runs under the loader's lock, so that nobody's strings go
 //! away; its holder may take it again, but nothing else of libdl may be called.
 
-use crate::loader::elf::{self, Object};
 use crate::loader::names::real_in;
 use crate::loader::{bindings, objects};
+use aclshim_core::elf::{self, Object};
 use core::cell::UnsafeCell;
 use core::ffi::c_char;
 use core::ops::ControlFlow;

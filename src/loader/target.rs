@@ -5,11 +5,11 @@
 use crate::guest::edge;
 use crate::guest::log::{self, Event, Once};
 use crate::guest::state::{self, ShimState, is_own};
-use crate::loader::elf::Object;
 use crate::loader::gate::{self, CLOSED, Gate};
 use crate::loader::names::{COUNT, NAMES, real_in};
 use crate::loader::{bindings, libdl, objects, unload, vendor};
 use crate::settings::{environment, is_secure, settings};
+use aclshim_core::elf::Object;
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
 use aclshim_facts::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;

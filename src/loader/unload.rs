@@ -10,9 +10,9 @@
 //! anybody's code. It starts no thread and keeps nothing loaded. A library that has no finalizer, or whose entry cannot be
 //! replaced, is searched for with each call, as before.
 
-use crate::loader::elf::Object;
 use crate::loader::patch::replace;
 use crate::loader::{objects, scope};
+use aclshim_core::elf::Object;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicUsize, Ordering};
 

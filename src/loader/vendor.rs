@@ -6,9 +6,9 @@
 
 use crate::guest::file;
 use crate::guest::state::is_own;
-use crate::loader::elf::Object;
 use crate::loader::objects;
 use crate::settings::environment;
+use aclshim_core::elf::Object;
 use aclshim_facts::text::Text;
 use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;

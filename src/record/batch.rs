@@ -2,8 +2,8 @@
 //!
 //! The arrays are read when the vendor has accepted the call, and so has read them itself.
 
-use crate::check::look::Look;
 use crate::settings::settings;
+use aclshim_core::look::Look;
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::Batch;
 use aclshim_facts::code::ACL_SUCCESS;

@@ -10,12 +10,12 @@
 //! what such a frame left on the stack proves nothing, because nobody has to overwrite it.)
 
 use crate::check::judgement::Judgement;
-use crate::check::look::Look;
 use crate::guest::thread;
 use crate::loader::vendor;
 use crate::record::attach::{Claim, claim};
 use crate::record::batch;
 use crate::settings::settings;
+use aclshim_core::look::Look;
 use aclshim_facts::Function;
 use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot, SlowPathReasons, end_word};

@@ -1,4 +1,4 @@
-//! One loaded object, read from its ELF tables in memory.
+//! A loaded ELF object, read from its tables in memory: symbols, relocations, dependencies, build id.
 //!
 //! Strings are compared by hand: under a sanitizer libc's string functions are not ready when the
 //! first lookups come.
@@ -18,14 +18,14 @@ const DT_FINI_ARRAY: i64 = 26;
 const DT_FINI_ARRAYSZ: i64 = 28;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// An entry of a dynamic section.
+/// An entry of a dynamic section (`Elf64_Dyn`).
 #[repr(C)]
 struct Dyn {
     tag: i64,
     value: usize,
 }
 
-/// A symbol.
+/// An entry of a symbol table (`Elf64_Sym`).
 #[repr(C)]
 pub struct Symbol {
     name: u32,
@@ -42,13 +42,13 @@ impl Symbol {
         self.section != 0
     }
 
-    /// Whether nothing may stand behind the name for ever.
+    /// Whether the symbol is weak: nothing has to define it.
     pub fn is_weak(&self) -> bool {
         self.info >> 4 == 2
     }
 }
 
-/// A relocation.
+/// An entry of a relocation table (`Elf64_Rela`).
 #[repr(C)]
 pub struct Relocation {
     offset: usize,
@@ -56,30 +56,31 @@ pub struct Relocation {
     addend: i64,
 }
 
-/// What a relocation writes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// A pointer in the table that calls go through, possibly not yet bound.
+/// The kind of a pointer that a relocation writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointerKind {
+    /// In the GOT, for calls through the PLT (JUMP_SLOT): possibly not yet bound.
     Call,
-    /// A pointer in the table, bound when the object was loaded.
+    /// In the GOT (GLOB_DAT): bound when the object was loaded.
     Table,
-    /// A pointer in data, bound then too; the program may have changed it since.
+    /// In data (an absolute address): bound then too; the program may have changed it since.
     Data,
 }
 
 /// A range of addresses.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first.
+    /// The first address.
     pub start: usize,
-    /// Behind the last.
+    /// The address behind the last.
     pub end: usize,
 }
 
 impl Span {
-    const EMPTY: Span = Span { start: 0, end: 0 };
+    /// No address.
+    pub const EMPTY: Span = Span { start: 0, end: 0 };
 
-    /// Whether `address` is one of them.
+    /// Whether `address` lies in the range.
     pub fn holds(self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
@@ -87,22 +88,22 @@ impl Span {
 
 impl Relocation {
     /// What is written, if it is the plain address of a symbol.
-    pub fn place(&self) -> Option<Place> {
+    fn kind(&self) -> Option<PointerKind> {
         #[cfg(target_arch = "x86_64")]
         const TYPES: [u32; 3] = [7, 6, 1]; // JUMP_SLOT, GLOB_DAT, 64
         #[cfg(target_arch = "aarch64")]
         const TYPES: [u32; 3] = [1026, 1025, 257]; // JUMP_SLOT, GLOB_DAT, ABS64
-        let kind = self.info as u32;
+        let number = self.info as u32;
         match self.addend {
-            0 if kind == TYPES[0] => Some(Place::Call),
-            0 if kind == TYPES[1] => Some(Place::Table),
-            0 if kind == TYPES[2] => Some(Place::Data),
+            0 if number == TYPES[0] => Some(PointerKind::Call),
+            0 if number == TYPES[1] => Some(PointerKind::Table),
+            0 if number == TYPES[2] => Some(PointerKind::Data),
             _ => None,
         }
     }
 }
 
-/// A loaded object.
+/// A loaded object. Valid while it stays loaded.
 #[derive(Clone, Copy)]
 pub struct Object {
     base: usize,
@@ -177,7 +178,7 @@ impl Object {
         self.strings_of(DT_SONAME).next()
     }
 
-    /// Where the address of its last finalizer stands, if it has any.
+    /// The last entry of its DT_FINI_ARRAY, if it has one.
     pub fn last_finalizer(&self) -> Option<*mut usize> {
         let value = |tag: i64| self.entries().find(|entry| entry.tag == tag).map(|entry| entry.value);
         let (array, size) = (value(DT_FINI_ARRAY)?, value(DT_FINI_ARRAYSZ)?);
@@ -203,7 +204,7 @@ impl Object {
             if buckets == 0 || filter_words == 0 {
                 return None;
             }
-            // Two bits in one word for each name: one look tells nearly every name that is not there.
+            // The Bloom filter: two bits in one word for each name, which rule out nearly every name that is not there.
             let filter = self.gnu_hash.add(4).cast::<u64>().add((hash / 64 % filter_words) as usize).read_unaligned();
             if filter >> (hash % 64) & filter >> (hash.wrapping_shr(shift) % 64) & 1 == 0 {
                 return None;
@@ -221,7 +222,7 @@ impl Object {
                 if chained | 1 == hash | 1
                     && symbol.is_defined()
                     && has_address
-                    && same(self.strings.add(symbol.name as usize), name)
+                    && equals(self.strings.add(symbol.name as usize), name)
                 {
                     return Some(self.base + symbol.value);
                 }
@@ -246,21 +247,21 @@ impl Object {
     }
 
     /// Every relocation that writes the plain address of a symbol: where, how, the symbol and its name.
-    pub fn references(&self) -> impl Iterator<Item = (*mut usize, Place, &Symbol, *const c_char)> {
+    pub fn references(&self) -> impl Iterator<Item = (*mut usize, PointerKind, &Symbol, *const c_char)> {
         let tables = self.relocations.iter().filter(|(first, _)| !first.is_null());
         tables.flat_map(|&(first, count)| (0..count).map(move |n| first.wrapping_add(n))).filter_map(|relocation| {
             // SAFETY: within a relocation table of a loaded object, which names its own symbols.
             unsafe {
                 let relocation = &*relocation;
-                let place = relocation.place()?;
+                let kind = relocation.kind()?;
                 let symbol = &*self.symbols.add((relocation.info >> 32) as usize);
                 let at = (self.base + relocation.offset) as *mut usize;
-                Some((at, place, symbol, self.strings.add(symbol.name as usize)))
+                Some((at, kind, symbol, self.strings.add(symbol.name as usize)))
             }
         })
     }
 
-    /// The linker's fingerprint of the file; empty where it has none.
+    /// The build id that the linker has put into the file (NT_GNU_BUILD_ID); empty where there is none.
     pub fn build_id(&self) -> &'static [u8] {
         const BUILD_ID: u32 = 3;
         let (headers, count) = self.headers;
@@ -292,7 +293,7 @@ impl Object {
         &[]
     }
 
-    /// A number that tells this object from every other that is loaded now.
+    /// A number that no other object has that is loaded now.
     pub fn identity(&self) -> usize {
         self.symbols as usize
     }
@@ -328,11 +329,11 @@ pub unsafe fn file_name(path: *const c_char) -> *const c_char {
     last
 }
 
-/// Whether the C string at `text` reads `name`. Volatile, so that no libc function is made of it.
+/// Whether the C string at `text` equals `name`. Volatile, so that the compiler makes no libc function of it.
 ///
 /// # Safety
 /// `text` is a C string.
-pub unsafe fn same(text: *const c_char, name: &CStr) -> bool {
+pub unsafe fn equals(text: *const c_char, name: &CStr) -> bool {
     name.to_bytes_with_nul().iter().enumerate().all(|(at, &byte)| {
         // SAFETY: all bytes before `at` were equal and none was the NUL, so the string goes on.
         unsafe { text.add(at).read_volatile() as u8 == byte }
@@ -344,8 +345,10 @@ fn span_of(base: usize, header: &libc::Elf64_Phdr) -> Span {
     Span { start, end: start + header.p_memsz as usize }
 }
 
+/// The object at `base` with these program headers; `None` where it has no dynamic section, or no symbols.
+///
 /// # Safety
-/// The program headers of an object loaded at `base`.
+/// They belong to one object that stays loaded while the result is used.
 pub unsafe fn from_headers(
     base: usize,
     first: *const libc::Elf64_Phdr,
@@ -364,3 +367,6 @@ pub unsafe fn from_headers(
     object.headers = (first, count);
     Some(object)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
 //! One pass over the arrays of a batch before it is forwarded: what they add up to, if nothing is wrong with them.
 //!
 //! That is the batch that nearly every batch is. Anything else is read once more, slowly and in the vendor's own order
-//! ([`crate::check::arrays`]), and judged rule by rule.
+//! ([`arrays`]), and judged rule by rule.
 
-use crate::check::arrays;
+use crate::arrays;
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::Batch;
 use aclshim_facts::product::Version;

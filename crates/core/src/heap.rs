@@ -1,15 +1,15 @@
-//! Heaps of our own: the host's is not ours to use.
+//! Heaps on pages of their own, for threads that must not use the host's allocator.
 //!
-//! Host threads never allocate on the path of a call. The drain does, and if it used the host's allocator a fork, a
+//! Host threads never allocate on the path of a call. The drain thread does. If it used the host's allocator, a fork, a
 //! raw clone above all, could catch it with that allocator's lock in hand, and the child would hang.
 //! (What libc allocates for itself, to read a directory, still comes from there.)
-//! So everything that Rust allocates on that thread comes from pages of its own: lists of free blocks by
-//! powers of two. One thread uses it: no lock. A fork child's drain goes on with the copy it inherits, which
-//! is whole at every instant: each change becomes visible with one store.
+//! So everything that Rust allocates on that thread comes from lists of free blocks by powers of two. One thread uses a
+//! heap: no lock. The drain of a fork child goes on with the copy that it inherits, which is whole at every instant: each
+//! change becomes visible with one store.
 //!
-//! The harness has another one, used by whoever sits at its desk ([`crate::harness`]): in a signal handler, or for a
-//! thread that another one with the allocator's lock waits for, the host's would hang. A fork child gets a new one; what
-//! its parent's holds stays as it is, for whoever still has it in hand.
+//! The harness has another heap, used by the thread that has its lock: in a signal handler, or for a thread that another
+//! one with the allocator's lock waits for, the host's allocator would hang. A fork child gets a new one; what its
+//! parent's holds stays as it is, for the frames that still use it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ops::Range;
@@ -19,36 +19,36 @@ use std::alloc::System;
 
 const CLASSES: usize = 26;
 const SMALLEST: usize = 16;
-/// The largest block of the drain's that is used again: its address space is small.
+/// The largest block of the drain's heap that is used again: its address space is small.
 const LARGEST: usize = 8 << 20;
-/// The same of the harness's, whose heap lives as long as the process.
+/// The largest block of the harness's heap that is used again: it lives as long as the process.
 const LARGEST_OF_HARNESS: usize = SMALLEST << (CLASSES - 1);
 /// A page, or a part of one.
 const PAGE: usize = 4096;
-/// Address space for all of the drain's; what is not touched costs nothing.
+/// Address space of the drain's heap; what is not touched costs nothing.
 const RESERVED: usize = 32 << 20;
-/// So much of it is opened at a time: in a program that locks its memory what is open is touched.
+/// Bytes that are made accessible at a time: in a program that locks its memory all of them are touched.
 const STEP: usize = 1 << 20;
-/// Address space for all of the harness's, and the least of it that will do where that is limited.
+/// Address space of the harness's heap, and the least that will do where that is limited.
 const RESERVED_FOR_HARNESS: [usize; 2] = [1 << 30, 16 << 20];
 
-/// The heap, made for the first drain.
+/// The drain's heap, made for the first drain.
 static HEAP: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
-/// The harness's in this process.
+/// The harness's heap in this process.
 static HARNESS: AtomicPtr<Heap> = AtomicPtr::new(ptr::null_mut());
 
 /// A heap, at the beginning of its own pages.
 pub struct Heap {
     free: [*mut Free; CLASSES],
     next: usize,
-    /// What lies behind cannot be used yet.
+    /// The end of what is accessible.
     open: usize,
     end: usize,
     /// Called when it is used up; without it the system has to serve.
     exhausted: Option<fn() -> !>,
     /// Bytes in the lists.
     listed: usize,
-    /// The one of the parent process, whose blocks may still be in hand here.
+    /// The heap of the parent process, whose blocks may still be in use here.
     before: *mut Heap,
 }
 
@@ -79,12 +79,12 @@ impl Heap {
         Some(heap)
     }
 
-    /// How many bytes are free.
+    /// Number of bytes that are free.
     pub fn spare(&self) -> usize {
         self.end - self.next + self.listed
     }
 
-    /// Whether a block of so many bytes can be had.
+    /// Whether a block of that many bytes is available.
     pub fn has_block(&self, bytes: usize) -> bool {
         let size = match Layout::from_size_align(bytes, SMALLEST).ok().and_then(|layout| self.class(&layout)) {
             Some(class) if self.free[class..].iter().any(|list| !list.is_null()) => return true,
@@ -124,7 +124,7 @@ impl Heap {
         (size <= largest).then(|| (size / SMALLEST).trailing_zeros() as usize)
     }
 
-    /// A block for that layout.
+    /// A block for that layout; never NULL while the heap or the system has memory.
     pub fn take(&mut self, layout: &Layout) -> *mut u8 {
         let size = match self.class(layout) {
             Some(class) => {
@@ -154,7 +154,7 @@ impl Heap {
         }
     }
 
-    /// Whether everything before `after` can be used; opens as much as it takes.
+    /// Whether everything before `after` is accessible; makes it so where it can.
     fn reaches(&mut self, after: usize) -> bool {
         if after > self.open && after <= self.end {
             let size = (after - self.open).next_multiple_of(STEP).min(self.end - self.open);
@@ -180,7 +180,7 @@ impl Heap {
         Some(block)
     }
 
-    /// There is no memory left.
+    /// What a caller gets when there is no memory left.
     fn without(&self, layout: &Layout) -> *mut u8 {
         match self.exhausted {
             Some(exhausted) => exhausted(),
@@ -190,8 +190,11 @@ impl Heap {
         }
     }
 
-    /// Takes a block back.
-    pub fn give(&mut self, block: *mut u8, layout: &Layout) {
+    /// Takes back a block that [`take`](Self::take) has returned for that layout.
+    ///
+    /// # Safety
+    /// It is a block of this heap, and not used any more.
+    pub unsafe fn give(&mut self, block: *mut u8, layout: &Layout) {
         // One that fits no list stays where it is: there are few, and the drain's thread ends.
         if let Some(class) = self.class(layout) {
             self.list(block, class);
@@ -224,7 +227,7 @@ impl Heap {
     }
 }
 
-/// Opens a part of what a heap has reserved; whether that was possible.
+/// Makes a part of what a heap has reserved accessible; whether that was possible.
 fn open(at: usize, size: usize) -> bool {
     // SAFETY: pages of our own that nobody uses yet.
     unsafe { libc::mprotect(at as *mut _, size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
@@ -235,7 +238,7 @@ const fn pages_behind_link(block: usize, size: usize, page: usize) -> Range<usiz
     (block + size_of::<Free>()).next_multiple_of(page)..(block + size) / page * page
 }
 
-// Of a block that lies askew of pages of 64 KiB nothing of its neighbours'.
+// Of a block that is misaligned to pages of 64 KiB nothing of its neighbours'.
 const _: () = {
     let Range { start, end } = pages_behind_link(0x1_1000, 16 << 20, 64 << 10);
     assert!(start == 0x2_0000 && end == 0x101_0000);
@@ -256,3 +259,6 @@ pub fn heap_of(block: *mut u8) -> Option<*mut Heap> {
         .chain(core::iter::successors(Some(HARNESS.load(Ordering::Acquire)), before))
         .find(|heap| is_in(*heap))
 }
+
+#[cfg(test)]
+mod tests;
