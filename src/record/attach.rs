@@ -47,9 +47,9 @@ pub fn claim(slots: u64) -> Option<Claim> {
     match unsafe { thread::current().cursor.get().as_ref() }.map(|cursor| Claim::at(cursor, slots)) {
         Some(Ok(claim)) => Some(claim),
         // Where one call after another finds the ring full, each is counted and no more.
-        // SAFETY: the calling thread's cursor; one that is not open says no.
-        Some(Err(claim))
-            if !drain::is_still_put_off() && unsafe { claim.cursor.is_still_full(claim.number, slots) } =>
+        Some(Err(Claim { cursor, number, .. }))
+            // SAFETY: the calling thread's cursor; one that is not open says no.
+            if !drain::is_still_put_off() && unsafe { cursor.is_still_full(number, slots) } =>
         {
             None
         }
