@@ -97,6 +97,31 @@ pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -
     unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut visit).cast()) };
 }
 
+/// Visits the object that holds `address`, if there is one, under the rules of [`each`].
+pub fn with_holder(address: usize, mut visit: impl FnMut(&Object)) {
+    each(|_, object| match object() {
+        Some(object) if object.span.holds(address) => {
+            visit(&object);
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+}
+
+/// Visits the objects behind this library in the loader's order, under the rules of [`each`]. (One in front is an
+/// interposer that forwards to us.)
+pub fn each_behind(mut visit: impl FnMut(&Object) -> ControlFlow<()>) {
+    let mut is_behind = false;
+    each(|_, object| match object() {
+        Some(object) if state::is_own(object.identity()) => {
+            is_behind = true;
+            ControlFlow::Continue(())
+        }
+        Some(object) if is_behind => visit(&object),
+        _ => ControlFlow::Continue(()),
+    });
+}
+
 /// How often the set of loaded objects has changed.
 pub fn changes() -> Option<Changes> {
     let mut answer = None;

@@ -81,13 +81,10 @@ pub fn refresh(trigger: Trigger) {
 /// Whether the vendor's functions have come with a new object behind us; remembers all that have them.
 fn vendor_came() -> bool {
     let mut came = false;
-    let mut is_behind = false;
-    objects::each(|_, object| {
-        let Some(object) = object() else { return ControlFlow::Continue(()) };
-        is_behind |= is_own(object.identity());
-        if is_behind && !is_seen(&object) && target::is_vendor(&object) {
+    objects::each_behind(|object| {
+        if !is_seen(object) && target::is_vendor(object) {
             came = true;
-            vendor::learn(&object);
+            vendor::learn(object);
         }
         ControlFlow::Continue(())
     });

@@ -250,18 +250,11 @@ pub fn in_vendor(function: usize) -> Option<usize> {
     VENDOR.iter().find_map(|name| in_library(name, libc::RTLD_NOW | libc::RTLD_NOLOAD, function))
 }
 
-/// The first object behind us that defines the function, under whatever name it goes. (One in front
-/// of us is an interposer that forwards to us.)
+/// The function in the first object behind us that defines it, under whatever name that goes.
 fn in_any_object(function: usize) -> Option<usize> {
     let mut found = None;
-    let mut is_behind = false;
-    objects::each(|_, object| {
-        let Some(object) = object() else { return ControlFlow::Continue(()) };
-        if is_own(object.identity()) {
-            is_behind = true;
-        } else if is_behind {
-            found = real_in(&object, function);
-        }
+    objects::each_behind(|object| {
+        found = real_in(object, function);
         if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     found

@@ -13,7 +13,6 @@
 use crate::loader::patch::replace;
 use crate::loader::{objects, scope};
 use aclshim_core::elf::Object;
-use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 type Finalizer = extern "C-unwind" fn();
@@ -71,13 +70,7 @@ pub fn is_watched(address: usize) -> bool {
 pub fn watch(address: usize, caller: usize, unloaded: fn()) -> bool {
     UNLOADED.store(unloaded as usize, Ordering::Release);
     if !is_watched(address) && scope::is_needed(address, caller) {
-        objects::each(|_, object| match object() {
-            Some(object) if object.span.holds(address) => {
-                replace_finalizer(&object);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        });
+        objects::with_holder(address, replace_finalizer);
     }
     is_watched(address)
 }

@@ -47,16 +47,9 @@ pub fn learn(object: &Object) {
 
 /// Remembers the object that holds `address`.
 pub fn learn_holder(address: usize) {
-    if calls_from(address) {
-        return;
+    if !calls_from(address) {
+        objects::with_holder(address, learn);
     }
-    objects::each(|_, object| match object() {
-        Some(object) if object.span.holds(address) => {
-            learn(&object);
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
 }
 
 /// The path of the first library that was pinned, and where its build id lies.
@@ -71,15 +64,9 @@ static ASKED: [AtomicUsize; QUESTIONS.len()] = [const { AtomicUsize::new(0) }; Q
 /// caller. Nothing is pinned either: to be used at once.
 fn questions_behind_us() -> [usize; QUESTIONS.len()] {
     let mut found = [0; QUESTIONS.len()];
-    let mut is_behind = false;
-    objects::each(|_, object| {
-        let Some(object) = object() else { return ControlFlow::Continue(()) };
-        if is_own(object.identity()) {
-            is_behind = true;
-        } else if is_behind {
-            for (place, name) in found.iter_mut().zip(QUESTIONS).filter(|(place, _)| **place == 0) {
-                *place = object.defined(name).unwrap_or(0);
-            }
+    objects::each_behind(|object| {
+        for (place, name) in found.iter_mut().zip(QUESTIONS).filter(|(place, _)| **place == 0) {
+            *place = object.defined(name).unwrap_or(0);
         }
         if found.contains(&0) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -231,17 +218,13 @@ pub fn learn_library(path: *const c_char, target: usize) {
     if !PATH.load(Ordering::Acquire).is_null() {
         return;
     }
-    objects::each(|_, object| match object() {
-        Some(object) if object.span.holds(target) => {
-            let id = object.build_id();
-            BUILD_ID[0].store(id.as_ptr() as usize, Ordering::Relaxed);
-            BUILD_ID[1].store(id.len(), Ordering::Relaxed);
-            for (place, name) in ASKED.iter().zip(QUESTIONS) {
-                place.store(object.defined(name).unwrap_or(0), Ordering::Relaxed);
-            }
-            ControlFlow::Break(())
+    objects::with_holder(target, |object| {
+        let id = object.build_id();
+        BUILD_ID[0].store(id.as_ptr() as usize, Ordering::Relaxed);
+        BUILD_ID[1].store(id.len(), Ordering::Relaxed);
+        for (place, name) in ASKED.iter().zip(QUESTIONS) {
+            place.store(object.defined(name).unwrap_or(0), Ordering::Relaxed);
         }
-        _ => ControlFlow::Continue(()),
     });
     PATH.store(path.cast_mut(), Ordering::Release);
 }

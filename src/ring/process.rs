@@ -17,11 +17,11 @@ use crate::settings::settings;
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::text::Text;
 use aclshim_trace::reader::Ring;
-use aclshim_trace::record::slot::Note;
+use aclshim_trace::record::slot::{Note, Slot};
 use aclshim_trace::ring::cursor::{RingCursor, add_local};
 use aclshim_trace::ring::file::{self, OwnRingFile};
-use aclshim_trace::ring::layout::{self, Header, Mode};
-use aclshim_trace::system::clock::monotonic_ns;
+use aclshim_trace::ring::layout::{self, Control, Header, Mode};
+use aclshim_trace::system::clock::{monotonic_ns, ticks};
 use aclshim_trace::system::generation;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
@@ -244,33 +244,49 @@ impl Process {
             control.owner.store(me, Ordering::Release);
             return Some(cursor);
         }
+        let Some(cursor) = self.open_either(own, control, slots, next) else {
+            // Both are open, or about to be: this is a handler that has interrupted that.
+            control.owner.store(me, Ordering::Release);
+            return None;
+        };
+        self.begin(cursor, control, me, file.clock);
+        Some(cursor)
+    }
+
+    /// Opens the thread's own cursor, or the one of this process, in a ring that the thread has taken.
+    fn open_either(
+        &'static self,
+        own: &'static RingCursor,
+        control: &'static Control,
+        slots: &'static [Slot],
+        next: u64,
+    ) -> Option<&'static RingCursor> {
         let mode = match settings().record {
             1 => Mode::Flight,
             2 => Mode::Lossless,
             _ => Mode::Audit,
         };
-        let Some(cursor) = [own, &self.cursor].into_iter().find(|cursor| cursor.open(control, slots, mode, next))
-        else {
-            // Both are open, or about to be: this is a handler that has interrupted that.
-            control.owner.store(me, Ordering::Release);
-            return None;
-        };
-        cursor.clock.store(file.clock, Ordering::Relaxed);
-        let ticks = aclshim_trace::system::clock::ticks(file.clock);
-        let [first, second] = thread::name();
-        let notes = self.notes_missed.swap(0, Ordering::Relaxed);
-        if notes > 0 && control.are_losses_recorded() {
-            control.lost_since.store(ticks, Ordering::Relaxed);
+        [own, &self.cursor].into_iter().find(|cursor| cursor.open(control, slots, mode, next))
+    }
+
+    /// Records that thread `me` begins at a cursor that was just opened: first what its former owner lost, and what was
+    /// missed before there was a ring.
+    fn begin(&self, cursor: &RingCursor, control: &Control, me: u32, clock: u32) {
+        cursor.clock.store(clock, Ordering::Relaxed);
+        let now = ticks(clock);
+        let missed = self.notes_missed.swap(0, Ordering::Relaxed);
+        if missed > 0 && control.are_losses_recorded() {
+            control.lost_since.store(now, Ordering::Relaxed);
         }
-        add_local(&control.notes_lost, notes);
-        // SAFETY: the cursor is open, and ours. What the former owner lost is told before the new one comes.
+        add_local(&control.notes_lost, missed);
+        let [first, second] = thread::name();
+        // SAFETY: the cursor is open, and this thread's.
         unsafe {
-            cursor.record_losses(control, ticks);
+            cursor.record_losses(control, now);
             control.since.store(cursor.next.load(Ordering::Relaxed), Ordering::Release);
             control.owner.store(me, Ordering::Release);
-            cursor.write_note(Note::Thread, &[ticks, u64::from(me), first, second]);
+            cursor.write_note(Note::Thread, &[now, u64::from(me), first, second]);
         }
-        Some(cursor)
     }
 
     /// A ring; `None` where it could not be made, or is just being made.
