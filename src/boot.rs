@@ -27,7 +27,7 @@ fn is_done() -> bool {
 /// Starts the shim, when it is loaded; `table` is that of all entries.
 pub fn load(table: &'static Table) {
     // Without a look first: a page that is read before it is written to is brought in twice.
-    edge::kept(|| boot(table));
+    edge::preserving_errno(|| boot(table));
     if state::current() == ShimState::Active {
         generation::take_memory();
         fork::register();
@@ -55,11 +55,11 @@ fn boot(table: &'static Table) {
     }
     BOOTING.store(me, Ordering::Relaxed);
     // If we cannot even begin, we forward.
-    let shim = edge::kept(prepare).unwrap_or(ShimState::Off);
+    let shim = edge::preserving_errno(prepare).unwrap_or(ShimState::Off);
     state::set(shim);
     PROGRESS.store(DONE, Ordering::Release);
     if shim != ShimState::Passive {
-        edge::kept(|| {
+        edge::preserving_errno(|| {
             target::warm_at_start();
             rebind::refresh(rebind::Trigger::Lookup);
         });

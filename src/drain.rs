@@ -1,7 +1,7 @@
 //! The drain inside the host: a thread of ours that writes records to disk, started with the first copy.
 //!
 //! It leaves no trace in what belongs to the host: its own heap, its own descriptors, all signals
-//! held back, no lock that a host's thread ever takes. The host talks to it through a few words of
+//! blocked, no lock that a host's thread ever takes. The host talks to it through a few words of
 //! memory; at its end it waits for the last records to be written, but not for ever.
 //!
 //! There are two threads. A program may end by its last thread's end, and libc then runs what the
@@ -26,20 +26,20 @@ const NEW: u32 = 0;
 const RUNS: u32 = 1;
 const NEVER: u32 = 2;
 
-/// Starts the drain unless there is one, or must not be one. Signals are held back.
+/// Starts the drain unless there is one, or must not be one. Signals are blocked.
 pub fn ensure(process: &'static Process) {
-    let desk = &process.drain;
-    if desk.state.load(Ordering::Relaxed) != NEW {
+    let handshake = &process.drain;
+    if handshake.state.load(Ordering::Relaxed) != NEW {
         return;
     }
     if settings().drain >= DRAIN_OUTSIDE || !settings().files {
-        desk.state.store(NEVER, Ordering::Relaxed);
+        handshake.state.store(NEVER, Ordering::Relaxed);
         return;
     }
-    if desk.patience.is_to_wait() {
+    if handshake.backoff.must_wait() {
         return;
     }
-    if desk.state.compare_exchange(NEW, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+    if handshake.state.compare_exchange(NEW, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return;
     }
     if bindings::has_thread_sanitizer() {
@@ -52,7 +52,7 @@ pub fn ensure(process: &'static Process) {
     }
 }
 
-/// Whether somebody may be draining this process.
+/// Whether a drain may be at work for this process.
 pub fn may_run() -> bool {
     settings().drain == DRAIN_OUTSIDE
         || process::process().is_some_and(|process| process.drain.state.load(Ordering::Relaxed) != NEVER)
@@ -60,19 +60,19 @@ pub fn may_run() -> bool {
 
 /// Whether starting it was put off.
 fn is_put_off(process: &Process) -> bool {
-    let desk = &process.drain;
-    desk.state.load(Ordering::Relaxed) == NEW && desk.patience.is_tried()
+    let handshake = &process.drain;
+    handshake.state.load(Ordering::Relaxed) == NEW && handshake.backoff.has_waited()
 }
 
 /// After how many calls its start is worth another attempt, if that was put off.
 pub fn calls() -> Option<u64> {
-    process::process().filter(|process| is_put_off(process)).map(|process| process.drain.patience.calls())
+    process::process().filter(|process| is_put_off(process)).map(|process| process.drain.backoff.calls())
 }
 
 /// Starts the drain if that was put off; `true` if it was put off again.
 pub fn is_still_put_off() -> bool {
     let Some(process) = process::process().filter(|process| is_put_off(process)) else { return false };
-    edge::undisturbed(|| ensure(process));
+    edge::with_signals_blocked(|| ensure(process));
     is_put_off(process)
 }
 
@@ -80,14 +80,14 @@ pub fn is_still_put_off() -> bool {
 fn start() -> i32 {
     // A sandbox that refuses what libc's locks wait with lets a program of one thread live, and one of several die.
     let word = AtomicU32::new(0);
-    // SAFETY: a word of ours that nobody waits for; errno is restored by whoever called us.
+    // SAFETY: a word of ours that no thread waits for; errno is restored by the caller.
     unsafe {
         let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
         if libc::syscall(libc::SYS_futex, word.as_ptr(), wake, 1, 0, 0, 0) < 0 {
             return *libc::__errno_location();
         }
     }
-    // SAFETY: a thread of our own, which nobody waits for. It inherits that signals are held back.
+    // SAFETY: a thread of our own, which is not joined. It inherits that signals are blocked.
     spawn(keep, None).map_or_else(|failed| failed, |id| unsafe { libc::pthread_detach(id) })
 }
 
@@ -115,8 +115,8 @@ fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void, stack: Option<usize>) 
     }
 }
 
-/// Holds back all signals but that of a sandbox, takes a name, and runs where and as any thread of the program may. By
-/// libc's function: the raw call would also hold back the signals that libc needs itself, and the host's setuid would hang.
+/// Blocks all signals but that of a sandbox, takes a name, and runs where and as any thread of the program may. By
+/// libc's function: the raw call would also block the signals that libc needs itself, and the host's setuid would hang.
 fn keep_out_of_sight() {
     // SAFETY: signal sets of ours, our own thread's name.
     unsafe {
@@ -139,12 +139,12 @@ fn keep_out_of_sight() {
 extern "C" fn keep(_: *mut c_void) -> *mut c_void {
     keep_out_of_sight();
     let Some(process) = process::process() else { return ptr::null_mut() };
-    // Whoever was about to start one when a handler forked goes on in the child, which may have its own by now.
+    // A thread that was about to start one when a handler forked goes on in the child, which may have its own by now.
     if process.drain.is_kept.swap(true, Ordering::Relaxed) {
         return ptr::null_mut();
     }
     match spawn(run, Some(256 << 10)) {
-        // SAFETY: the thread that was just started; nobody else waits for it.
+        // SAFETY: the thread that was just started; no other thread joins it.
         Ok(drain) => unsafe {
             // Not by one long wait: libc ends the process where a sandbox refuses that.
             while pthread_tryjoin_np(drain, ptr::null_mut()) == libc::EBUSY {
@@ -165,7 +165,7 @@ unsafe extern "C" {
     fn pthread_tryjoin_np(thread: libc::pthread_t, value: *mut *mut c_void) -> i32;
 }
 
-/// Nobody is to wait for the drain, and somebody should know.
+/// Marks the drain as not running, so that nothing waits for it, and logs why.
 fn not_draining(process: &Process, why: core::fmt::Arguments<'_>) {
     log::line(Event::NotDraining, "", format_args!("records stay in the ring and are not written: {why}"));
     // Behind the line: the end of the program waits for either.
@@ -190,7 +190,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         return ptr::null_mut();
     };
     thread::current().heap.set(heap);
-    let ended = edge::kept(|| inside::run(&Host(process))).unwrap_or(Err("it has failed"));
+    let ended = edge::preserving_errno(|| inside::run(&Host(process))).unwrap_or(Err("it has failed"));
     match ended {
         Ok(()) => process.drain.state.store(NEVER, Ordering::Release),
         Err(why) => not_draining(process, format_args!("{why}")),
@@ -233,7 +233,7 @@ impl inside::Host for Host {
 fn futex(word: &AtomicU32, operation: i32, value: u32, ns: u64) {
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: a word and a value of ours; errno is our own thread's, or restored by whoever called us.
+    // SAFETY: a word and a value of ours; errno is our own thread's, or restored by the caller.
     unsafe {
         let asked = libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const time, 0, 0);
         let waited = [libc::EAGAIN, libc::ETIMEDOUT, libc::EINTR];
@@ -246,19 +246,19 @@ fn futex(word: &AtomicU32, operation: i32, value: u32, ns: u64) {
 /// Has the drain write everything that there is, and waits for it as long as the settings say.
 pub fn finish() {
     let Some(process) = process::process() else { return };
-    let desk = &process.drain;
-    if desk.state.load(Ordering::Acquire) != RUNS {
+    let handshake = &process.drain;
+    if handshake.state.load(Ordering::Acquire) != RUNS {
         return;
     }
-    let asked = desk.asked.fetch_add(1, Ordering::AcqRel) + 1;
-    futex(&desk.asked, libc::FUTEX_WAKE, 1, 0);
+    let asked = handshake.asked.fetch_add(1, Ordering::AcqRel) + 1;
+    futex(&handshake.asked, libc::FUTEX_WAKE, 1, 0);
     let end = monotonic_ns() + settings().end_wait * 1_000_000;
     loop {
-        let answered = desk.answered.load(Ordering::Acquire);
+        let answered = handshake.answered.load(Ordering::Acquire);
         let left = end.saturating_sub(monotonic_ns());
-        if answered >= asked || left == 0 || desk.state.load(Ordering::Acquire) != RUNS {
+        if answered >= asked || left == 0 || handshake.state.load(Ordering::Acquire) != RUNS {
             return;
         }
-        futex(&desk.answered, libc::FUTEX_WAIT, answered, left);
+        futex(&handshake.answered, libc::FUTEX_WAIT, answered, left);
     }
 }

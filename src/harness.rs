@@ -1,20 +1,20 @@
-//! What C test programs may ask of us: one symbol, a table of functions, and the structures that they fill.
+//! The C surface of the harness: one symbol, a table of functions, and the structures that they fill.
 //!
-//! This file is the C surface and nothing else: `include/aclshim.h` is made from it. What the functions mean to whoever
-//! calls them is said there once, at the inline function in front of each member (`cbindgen.toml`). Behind the surface:
-//! - [`door`] takes the arguments of C in and hands answers out: the caller's memory is touched there only, and while
-//!   nobody waits for us;
+//! `include/aclshim.h` is made from this file, which holds nothing else. What the functions mean to their callers is said
+//! there once, at the inline function in front of each member (`cbindgen.toml`). Behind the surface:
+//! - [`api`] takes the arguments of C in and hands answers out: the caller's memory is touched there only, and while
+//!   no thread waits for us;
 //! - [`access`] gives the rest to one thread at a time, under the [`lock`], in a heap of its own, with signals blocked;
-//! - [`watch`] is what a call meets on the long way while a scope is open;
-//! - [`state`] knows the open scopes and the [`entry`] of each call that one of them sees;
-//! - [`end`] ends them, [`expect`] judges, [`tell`] makes the words, [`results`] the lines for machines.
+//! - [`observer`] sees the calls on the slow path while a scope is open;
+//! - [`state`] holds the open scopes and the [`entry`] of each call that one of them sees;
+//! - [`end`] ends them, [`expect`] judges, [`wording`] makes the words, [`results`] the lines for machines.
 #![allow(non_camel_case_types, dead_code)] // as C spells them; C uses them all
 
+use api::requests;
 use core::ffi::{c_char, c_int, c_void};
-use door::demands;
 
 mod access;
-mod door;
+mod api;
 mod end;
 mod entry;
 mod exit;
@@ -25,12 +25,12 @@ mod golden;
 mod inject;
 mod lock;
 mod names;
+mod observer;
 mod results;
 pub mod shutdown;
 mod state;
-mod tell;
 mod text;
-mod watch;
+mod wording;
 
 /// A scope: more than 0. 0 where no shim is loaded; an `aclshim_error` if less.
 pub type aclshim_scope = i64;
@@ -295,25 +295,25 @@ pub struct aclshim_harness {
 pub static HARNESS: aclshim_harness = aclshim_harness {
     size: size_of::<aclshim_harness>() as u32,
     version: 1,
-    active: Some(door::active),
-    scope_begin: Some(door::scope_begin),
-    scope_end: Some(door::scope_end),
-    count: Some(door::count),
-    bytes: Some(door::bytes),
-    calls: Some(door::calls),
-    items: Some(door::items),
-    findings: Some(door::findings),
-    expect_calls: Some(demands::expect_calls),
-    expect_bytes: Some(demands::expect_bytes),
-    expect_order: Some(demands::expect_order),
-    expect_finding: Some(demands::expect_finding),
-    expect_clean: Some(demands::expect_clean),
-    expect_golden: Some(demands::expect_golden),
-    inject: Some(demands::inject),
-    injected: Some(demands::injected),
-    mark: Some(demands::mark),
-    name_stream: Some(demands::name_stream),
-    name_buffer: Some(demands::name_buffer),
-    failures: Some(demands::failures),
-    fail_exit: Some(demands::fail_exit),
+    active: Some(api::active),
+    scope_begin: Some(api::scope_begin),
+    scope_end: Some(api::scope_end),
+    count: Some(api::count),
+    bytes: Some(api::bytes),
+    calls: Some(api::calls),
+    items: Some(api::items),
+    findings: Some(api::findings),
+    expect_calls: Some(requests::expect_calls),
+    expect_bytes: Some(requests::expect_bytes),
+    expect_order: Some(requests::expect_order),
+    expect_finding: Some(requests::expect_finding),
+    expect_clean: Some(requests::expect_clean),
+    expect_golden: Some(requests::expect_golden),
+    inject: Some(requests::inject),
+    injected: Some(requests::injected),
+    mark: Some(requests::mark),
+    name_stream: Some(requests::name_stream),
+    name_buffer: Some(requests::name_buffer),
+    failures: Some(requests::failures),
+    fail_exit: Some(requests::fail_exit),
 };

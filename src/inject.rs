@@ -1,6 +1,6 @@
 //! Faults that are put into calls on purpose, because a setting or a test asks for them.
 //!
-//! While none is set, nobody comes here. While one is, every call takes the long way: its record says that it was struck,
+//! While none is set, no call comes here. While one is, every call takes the slow path: its record says that it was struck,
 //! what the program got, and how long that took, the waiting included. A call that a rule refuses is not struck, and
 //! neither is one that the vendor makes inside another. Nothing is locked: a copy in a signal handler is struck like any.
 
@@ -34,7 +34,7 @@ static IS_SET: AtomicBool = AtomicBool::new(false);
 pub enum Refused {
     /// The text cannot be read.
     Nonsense(Nonsense),
-    /// There is no room for so many.
+    /// There is no room for all of them.
     Room,
     /// There is no memory.
     Memory,
@@ -72,7 +72,7 @@ pub fn is_asked_for() -> bool {
 pub fn start() {
     if is_asked_for() {
         IS_SET.store(true, Ordering::SeqCst);
-        gate::detour_all(Reason::Injection);
+        gate::require_slow_path(Reason::Injection);
     }
 }
 
@@ -98,19 +98,19 @@ pub fn say() {
     }
 }
 
-/// Sets injections for a scope; how many. Only at the harness's desk, as all that sets any or takes them back: the way of
-/// the calls is to follow.
+/// Sets injections for a scope; how many. Only under the harness's lock, as all that sets any or takes them back: the
+/// path of calls is to follow.
 pub fn add(scope: u64, reach: Reach, text: &[u8]) -> Result<usize, Refused> {
     let count = count(text)?;
     if count > 0 {
         table::add(scope, reach, each(text).flatten())?;
         IS_SET.store(true, Ordering::SeqCst);
-        gate::detour_all(Reason::Injection);
+        gate::require_slow_path(Reason::Injection);
     }
     Ok(count)
 }
 
-/// Takes those of a scope back. Only at the desk.
+/// Takes those of a scope back. Only under the lock.
 pub fn remove(scope: u64) {
     table::remove(scope);
     rest();
@@ -121,11 +121,11 @@ pub fn struck(scope: u64) -> u64 {
     table::struck(scope)
 }
 
-/// Lets calls go the short way again if nothing is set any more. Only at the desk.
+/// Lets calls go the fast path again if nothing is set any more. Only under the lock.
 fn rest() {
     if !table::has_any() {
         IS_SET.store(false, Ordering::SeqCst);
-        gate::release(Reason::Injection);
+        gate::release_slow_path(Reason::Injection);
     }
 }
 

@@ -8,7 +8,7 @@ pub mod names;
 pub mod objects;
 pub mod patch;
 pub mod rebind;
-pub mod scope;
 pub mod target;
 pub mod unload;
 pub mod vendor;
+pub mod visibility;

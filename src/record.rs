@@ -1,6 +1,6 @@
 //! The record of a call, and of what a program says about itself.
 
+pub mod annotate;
 pub mod attach;
 pub mod batch;
 pub mod frame;
-pub mod tell;

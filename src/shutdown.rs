@@ -10,7 +10,7 @@ use crate::{drain, harness};
 static AT_END: extern "C" fn() = at_end;
 
 extern "C" fn at_end() {
-    edge::kept(|| {
+    edge::preserving_errno(|| {
         harness::shutdown::at_end();
         drain::finish();
         process::say_missed();

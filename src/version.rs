@@ -1,5 +1,5 @@
-//! Which version of aclshim this library is, for whoever has only the file: an ELF note of the owner `aclshim`.
-//! (A note, because the linker drops other sections that nobody refers to.)
+//! Which version of aclshim this library is, readable from the file alone: an ELF note of the owner `aclshim`.
+//! (A note, because the linker drops other sections without a reference.)
 
 const TEXT: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
 /// The text's room: words, with a NUL behind it.

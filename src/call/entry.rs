@@ -109,7 +109,7 @@ macro_rules! entries {
                     $(let $arg: $ty = Word::from_word(words.next().unwrap_or_default() as u64);)*
                     let gate = &GATES[Function::$name as usize][SLOT];
                     let call: Call = $role;
-                    let short = Short::of(&call).filter(|short| short.fits(gate.detour()));
+                    let short = Short::of(&call).filter(|short| short.fits(gate.slow_path()));
                     let Some(frame) = short.and_then(|short| Frame::short(Function::$name, caller, short, gate.cursor())) else {
                         // SAFETY: the caller's promise, passed on unchanged. Something follows the call: ended by a
                         // jump, it would lay its stack arguments where the stub has its own words.
@@ -120,7 +120,7 @@ macro_rules! entries {
                         };
                     };
                     type Real = unsafe extern "C-unwind" fn($($ty),*) -> aclError;
-                    // SAFETY: what a real library holds under this name has this signature; without a detour
+                    // SAFETY: what a real library holds under this name has this signature; without a reason for the slow path
                     // there is one.
                     let real = unsafe { core::mem::transmute::<usize, Real>(gate.target()) };
                     // SAFETY: the caller's promise, passed on unchanged.
@@ -129,8 +129,8 @@ macro_rules! entries {
                     code
                 });
             )*
-            /// The same for calls that take more than one slot, or have anything else unusual about them. (The
-            /// arguments come first: they are in their registers already.)
+            /// What an entry does with a call that takes more than one slot, or has anything else unusual about it.
+            /// (The arguments come first: they are in their registers already.)
             mod long {
                 use super::*;
                 $(
@@ -221,6 +221,6 @@ fn target(gate: &Gate, function: Function, slot: usize, caller: usize) -> usize 
 /// A call comes whose target is not known: the shim may not have started either.
 #[cold]
 fn resolve(function: Function, caller: usize) -> usize {
-    edge::undisturbed(|| boot::ensure(&TABLE));
+    edge::with_signals_blocked(|| boot::ensure(&TABLE));
     target::resolve(function, caller)
 }

@@ -12,8 +12,8 @@ use crate::guest::log::{self, Event, Once};
 use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::objects::LinkMap;
 use crate::loader::rebind::{self, Trigger};
-use crate::loader::scope::Blind;
-use crate::loader::{bindings, libdl, names, scope, target};
+use crate::loader::visibility::NotVisible;
+use crate::loader::{bindings, libdl, names, target, visibility};
 use core::ffi::{c_char, c_void};
 
 /// Let the real function answer.
@@ -45,14 +45,14 @@ fn decide(handle: *mut c_void, name: *const c_char, caller: usize, find: impl Fn
     }
     // SAFETY: not NULL, and the caller's promise that it is a C string.
     let Some(function) = (unsafe { names::function(name) }) else {
-        // Sanitizers look up what is behind them before anything else works: nobody is made to
-        // boot us by a name that is not ours.
+        // Sanitizers look up what is behind them before anything else works: no lookup of a
+        // name that is not ours starts the shim.
         if matches!(state::current(), ShimState::Active | ShimState::Off) {
-            edge::kept(|| rebind::refresh(Trigger::Lookup));
+            edge::preserving_errno(|| rebind::refresh(Trigger::Lookup));
         }
         return PASS;
     };
-    edge::kept(|| match boot::ensure(&TABLE) {
+    edge::preserving_errno(|| match boot::ensure(&TABLE) {
         shim @ (ShimState::Active | ShimState::Off) => {
             rebind::refresh(Trigger::Lookup);
             answer(function as usize, handle, caller, shim, find)
@@ -127,13 +127,13 @@ fn hand_out(function: usize, found: usize, shim: ShimState) -> usize {
 
 /// What `dlsym(RTLD_DEFAULT)` would find from `caller` beyond the global scope.
 fn visible_from(caller: usize, function: usize) -> Option<usize> {
-    match scope::visible_from(caller, function) {
+    match visibility::visible_from(caller, function) {
         Ok(found) => return Some(found),
-        Err(Blind::Nothing) => return None,
-        Err(Blind::Unknown) => {}
+        Err(NotVisible::Nothing) => return None,
+        Err(NotVisible::Unknown) => {}
     }
     // By the loader's own means then (a fork child may not walk the objects): in what the caller's
-    // object needs, and failing that in the vendor's library, which whoever opened the caller may
+    // object needs, and failing that in the vendor's library, which the opener of the caller may
     // have brought along.
     let file = libdl::file_of(caller)?;
     // SAFETY: the loader's own name of a loaded object; the handle is given back.
@@ -173,9 +173,9 @@ fn undefined(function: usize) -> usize {
     NULL
 }
 
-/// For the start of one of our entries the address of the real function, else the same address.
+/// For the start of one of our entries the address of the real function, else `address` itself.
 pub fn truth(address: usize) -> usize {
-    edge::kept(|| {
+    edge::preserving_errno(|| {
         if boot::ensure(&TABLE) == ShimState::Unready || !is_own(address) {
             return address;
         }

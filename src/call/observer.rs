@@ -50,7 +50,7 @@ pub trait CallObserver: Sync {
     /// An injection strikes the call with that number.
     fn injected(&self, number: u64);
 
-    /// The call with that number has got its answer, after so many nanoseconds.
+    /// The call with that number has got its answer, after `ns` nanoseconds.
     ///
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.
@@ -72,9 +72,9 @@ pub fn install(observer: &'static &'static dyn CallObserver) {
 pub fn set_active(is_active: bool) {
     if is_active {
         IS_ACTIVE.store(true, Ordering::Release);
-        gate::detour_all(Reason::Scope);
+        gate::require_slow_path(Reason::Scope);
     } else {
-        gate::release(Reason::Scope);
+        gate::release_slow_path(Reason::Scope);
         IS_ACTIVE.store(false, Ordering::Release);
     }
 }
@@ -139,7 +139,7 @@ impl Ticket {
         self.observer.inspect(|observer| observer.injected(self.number));
     }
 
-    /// The call has got its answer, after so many nanoseconds.
+    /// The call has got its answer, after `ns` nanoseconds.
     ///
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.

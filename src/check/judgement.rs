@@ -40,7 +40,7 @@ pub struct Judgement {
 /// A finding for whoever watches the calls of the program.
 #[derive(Clone, Copy)]
 #[allow(missing_docs)] // as in a finding
-pub struct Told {
+pub struct ReportedFinding {
     pub rule: u8,
     pub severity: Severity,
     pub argument: u8,
@@ -100,7 +100,7 @@ pub fn is_off(rule: &Rule, severity: Severity) -> bool {
     unsafe { &*POLICY.0.get() }.action(rule.number.into(), severity) == Action::Off
 }
 
-/// Whether every call must be judged before it is forwarded, and so none may take the short way.
+/// Whether every call must be judged before it is forwarded, and so none may take the fast path.
 pub fn is_strict() -> bool {
     IS_STRICT.load(Ordering::Relaxed)
 }
@@ -329,15 +329,15 @@ impl Judgement {
     }
 
     /// All of it for whoever watches; of findings that found no room here the rule.
-    pub fn all(&self) -> impl Iterator<Item = Told> {
+    pub fn all(&self) -> impl Iterator<Item = ReportedFinding> {
         let is_told = |rule: &&&Rule| self.told().any(|finding| finding.rule == rule.number);
         let rest = RULES.iter().filter(|rule| self.bits >> rule.number & 1 == 1).filter(move |rule| !is_told(rule));
         let full = self.told().filter_map(|finding| {
             let RecordedFinding { rule, argument, index, values, code, fail_index, .. } = *finding;
             let severity = ALL_SEVERITIES.get(usize::from(finding.severity))?;
-            Some(Told { rule, severity: *severity, argument, index, values, code, fail_index })
+            Some(ReportedFinding { rule, severity: *severity, argument, index, values, code, fail_index })
         });
-        full.chain(rest.map(|rule| Told {
+        full.chain(rest.map(|rule| ReportedFinding {
             rule: rule.number,
             severity: rule.severity,
             argument: u8::MAX,

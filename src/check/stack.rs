@@ -45,6 +45,6 @@ pub fn frames() -> Option<[u64; FRAMES]> {
     let mut gathered = Gathered { frames: [0; FRAMES], count: 0, has_passed: false };
     // The unwinder takes the loader's lock: no handler may come in between that wants it too.
     // SAFETY: the callback gets what it expects.
-    edge::undisturbed(|| unsafe { _Unwind_Backtrace(gather, (&raw mut gathered).cast()) })?;
+    edge::with_signals_blocked(|| unsafe { _Unwind_Backtrace(gather, (&raw mut gathered).cast()) })?;
     (gathered.count > 0).then_some(gathered.frames)
 }

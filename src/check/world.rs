@@ -1,6 +1,6 @@
 //! What this process knows of the product, the form and the release that serve it.
 //!
-//! Set by settings, or told by the real library after its first copy; a few words that any thread may read.
+//! Set by settings, or asked of the real library after its first copy; a few words that any thread may read.
 
 use crate::settings::settings;
 use aclshim_facts::call::Call;

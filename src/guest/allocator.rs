@@ -28,7 +28,7 @@ unsafe impl GlobalAlloc for Ours {
         match heap_of(block) {
             // SAFETY: this thread's heap.
             Some(heap) if heap == mine => unsafe { (*heap).give(block, &layout) },
-            // Another thread must not touch the lists; nobody misses the block.
+            // Another thread must not touch the lists; the block stays unused.
             Some(_) => {}
             // SAFETY: the caller's promise, passed on unchanged.
             None => unsafe { System.dealloc(block, layout) },

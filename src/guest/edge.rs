@@ -20,7 +20,7 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// Runs a cold path of ours: errno is afterwards what it was, a panic is `None`, and the thread is
 /// not cancelled in it (our file operations are no cancellation points of the host's, and a
 /// cancellation cannot pass a `catch_unwind`).
-pub fn kept<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub fn preserving_errno<T>(work: impl FnOnce() -> T) -> Option<T> {
     let mut cancel_state = 0;
     // SAFETY: errno and the cancellation state are the calling thread's own.
     unsafe {
@@ -34,18 +34,18 @@ pub fn kept<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// The same with the thread's signals held back: a handler that jumped out would leave the thread's
-/// state or somebody's lock behind, one that copied would wait for itself. (A thread that is started
+/// Runs a cold path of ours as [`preserving_errno`] does, with the thread's signals blocked: a handler that jumped out
+/// would leave the thread's state or a lock behind, one that copied would wait for itself. (A thread that is started
 /// meanwhile inherits this, as threads of ours are to.)
-pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
-    // By libc's function: the raw call would also hold back the signals that libc needs itself.
+pub fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> Option<T> {
+    // By libc's function: the raw call would also block the signals that libc needs itself.
     // SAFETY: signal sets of ours.
     unsafe {
         let mut ours = core::mem::zeroed();
         let mut before = core::mem::zeroed();
         libc::sigfillset(&mut ours);
-        // Not those that an instruction of our own may raise: held back, they would kill the host. They are as the host has
-        // them: one that it holds back may be pending, and must not come now.
+        // Not those that an instruction of our own may raise: blocked, they would kill the host. They are as the host has
+        // them: one that it blocks may be pending, and must not come now.
         let of_instructions =
             [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
         for signal in of_instructions {
@@ -55,16 +55,16 @@ pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
         if libc::sigismember(&before, libc::SIGSYS) == 1 {
             let_sandbox_answer();
         }
-        let outer = thread::current().held_back.replace(&raw const before);
-        let answer = kept(work);
-        thread::current().held_back.set(outer);
+        let outer = thread::current().blocked.replace(&raw const before);
+        let answer = preserving_errno(work);
+        thread::current().blocked.set(outer);
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, core::ptr::null_mut());
         answer
     }
 }
 
 /// Lets SIGSYS through: a sandbox answers system calls of ours by it, also in a thread that makes none of its own, and
-/// where it is held back the kernel ends the program.
+/// where it is blocked the kernel ends the program.
 pub fn let_sandbox_answer() {
     // SAFETY: a signal set of ours.
     unsafe {
@@ -75,10 +75,10 @@ pub fn let_sandbox_answer() {
     }
 }
 
-/// The signals that the host held back itself when [`undisturbed`] began.
-pub fn held_back() -> Option<libc::sigset_t> {
+/// The signals that the host had blocked itself when [`with_signals_blocked`] began.
+pub fn blocked() -> Option<libc::sigset_t> {
     // SAFETY: NULL, or the set of the frame that we run in.
-    unsafe { thread::current().held_back.get().as_ref().copied() }
+    unsafe { thread::current().blocked.get().as_ref().copied() }
 }
 
 /// Sleeps a little, without being a cancellation point. The caller's errno is changed.
@@ -88,36 +88,36 @@ pub fn pause(ns: i64) {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }
 
-/// Whether this thread may have been interrupted by a signal: one is held back that somebody handles.
-/// What was interrupted may have a lock, the allocator's or the vendor's. Only within [`undisturbed`].
+/// Whether this thread may have been interrupted by a signal: one is blocked that has a handler.
+/// What was interrupted may have a lock, the allocator's or the vendor's. Only within [`with_signals_blocked`].
 pub fn may_be_in_a_handler() -> bool {
-    let Some(held_back) = held_back() else { return true };
+    let Some(blocked) = blocked() else { return true };
     // SAFETY: asks about signals; all zero is a valid value, which the system fills.
     let is_handled = |signal: &libc::c_int| unsafe {
         let mut action = core::mem::zeroed::<libc::sigaction>();
-        libc::sigismember(&held_back, *signal) == 1
+        libc::sigismember(&blocked, *signal) == 1
             && libc::sigaction(*signal, core::ptr::null(), &mut action) == 0
             && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
     };
     (1..=libc::SIGRTMAX()).any(|signal| is_handled(&signal))
 }
 
-/// How long something is put off that must not be done in a signal handler, where nobody can tell for certain: a thread
-/// that holds back signals for good looks as if it were in one. All zero: it was not put off yet.
+/// How long something is put off that must not be done in a signal handler, where that is not certain: a thread
+/// that blocks signals for good looks as if it were in one. All zero: it was not put off yet.
 #[repr(C)]
-pub struct Patience {
+pub struct Backoff {
     attempts: AtomicU32,
     /// When the first attempt was put off, in milliseconds.
     since: AtomicU32,
 }
 
-/// After so many attempts, and so many milliseconds, the next one counts.
-const PATIENCE: u32 = 16;
-const PATIENCE_MS: u32 = 1000;
+/// Number of attempts, and of milliseconds, after which the next attempt is not put off.
+const BACKOFF: u32 = 16;
+const BACKOFF_MS: u32 = 1000;
 
-impl Patience {
-    /// Whether an attempt is put off once more. Only within [`undisturbed`].
-    pub fn is_to_wait(&self) -> bool {
+impl Backoff {
+    /// Whether an attempt is put off once more. Only within [`with_signals_blocked`].
+    pub fn must_wait(&self) -> bool {
         if !may_be_in_a_handler() {
             return false;
         }
@@ -126,11 +126,11 @@ impl Patience {
         if before == 0 {
             self.since.store(now, Ordering::Relaxed);
         }
-        before < PATIENCE || now.wrapping_sub(self.since.load(Ordering::Relaxed)) < PATIENCE_MS
+        before < BACKOFF || now.wrapping_sub(self.since.load(Ordering::Relaxed)) < BACKOFF_MS
     }
 
     /// Whether an attempt was put off.
-    pub fn is_tried(&self) -> bool {
+    pub fn has_waited(&self) -> bool {
         self.attempts.load(Ordering::Relaxed) > 0
     }
 

@@ -25,7 +25,7 @@ pub enum Event {
     Setting,
     /// Calls are forwarded but cannot be recorded.
     NotRecording,
-    /// So many of them were not recorded, said at the end.
+    /// The number of calls that were not recorded, logged at the end.
     NotRecorded,
     /// No thread could be started, or it ended early: records stay in the ring.
     NotDraining,
@@ -65,44 +65,44 @@ impl Event {
 }
 
 /// The one place where a line is put together: there may be no room for it on the caller's stack.
-struct Desk {
+struct LineLock {
     /// The process whose thread sits here, or 0.
     owner: AtomicU32,
-    papers: UnsafeCell<Papers>,
+    buffers: UnsafeCell<Buffers>,
 }
 
-struct Papers {
+struct Buffers {
     message: Text<480>,
     line: Text<3584>,
     path: Text<1024>,
 }
 
-// SAFETY: used by whoever took it, see `with_desk`.
-unsafe impl Sync for Desk {}
+// SAFETY: used by the thread that has the lock, see `with_buffers`.
+unsafe impl Sync for LineLock {}
 
-static DESK: Desk = Desk {
+static LOCK: LineLock = LineLock {
     owner: AtomicU32::new(0),
-    papers: UnsafeCell::new(Papers { message: Text::new(), line: Text::new(), path: Text::new() }),
+    buffers: UnsafeCell::new(Buffers { message: Text::new(), line: Text::new(), path: Text::new() }),
 };
 
-/// Works at the desk, unless another thread does not leave it in time. Who sat there when a fork
-/// came is not in the child.
-fn with_desk(work: impl FnOnce(&mut Papers, u32)) {
+/// Works with the buffers under the lock, unless another thread does not release it in time. A thread that had it when the
+/// process forked is not in the child.
+fn with_buffers(work: impl FnOnce(&mut Buffers, u32)) {
     // SAFETY: asks for our own number.
     let pid = unsafe { libc::getpid() } as u32;
-    let take = || match DESK.owner.load(Ordering::Relaxed) {
+    let take = || match LOCK.owner.load(Ordering::Relaxed) {
         owner if owner == pid => false,
-        owner => DESK.owner.compare_exchange(owner, pid, Ordering::Acquire, Ordering::Relaxed).is_ok(),
+        owner => LOCK.owner.compare_exchange(owner, pid, Ordering::Acquire, Ordering::Relaxed).is_ok(),
     };
     if !take() {
-        wait_until(|| DESK.owner.load(Ordering::Relaxed) == 0);
+        wait_until(|| LOCK.owner.load(Ordering::Relaxed) == 0);
         if !take() {
             return;
         }
     }
-    // SAFETY: the desk is ours until we leave it.
-    work(unsafe { &mut *DESK.papers.get() }, pid);
-    DESK.owner.store(0, Ordering::Release);
+    // SAFETY: the buffers are ours until we release the lock.
+    work(unsafe { &mut *LOCK.buffers.get() }, pid);
+    LOCK.owner.store(0, Ordering::Release);
 }
 
 /// Writes one line. The caller's errno is changed.
@@ -116,14 +116,14 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
     if !settings().files {
         return is_written;
     }
-    with_desk(|papers, pid| {
+    with_buffers(|buffers, pid| {
         // SAFETY: all zero is a valid value, which the system fills.
         let now = unsafe {
             let mut now = core::mem::zeroed::<libc::timespec>();
             libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
             now
         };
-        let Papers { message: said, line, path } = papers;
+        let Buffers { message: said, line, path } = buffers;
         said.clear();
         let _ = said.write_fmt(message);
         // Subject and message are cut where they are long, so that the line has room for its end
@@ -146,14 +146,14 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
 }
 
 /// Writes one line; where the log cannot be written, to the program's standard error, if that may be ([`may_say`]): what it
-/// says stands nowhere else. Only within [`crate::guest::edge::undisturbed`].
+/// says stands nowhere else. Only within [`crate::guest::edge::with_signals_blocked`].
 pub fn loss(event: Event, subject: &str, message: fmt::Arguments<'_>) {
     if !is_written(event, subject, message) && settings().stderr != STDERR_OFF {
-        with_desk(|papers, _| {
-            papers.line.clear();
-            let _ = writeln!(papers.line, "aclshim: {message}");
-            if may_say(papers.line.as_bytes()) {
-                to_stderr(papers.line.as_bytes());
+        with_buffers(|buffers, _| {
+            buffers.line.clear();
+            let _ = writeln!(buffers.line, "aclshim: {message}");
+            if may_say(buffers.line.as_bytes()) {
+                to_stderr(buffers.line.as_bytes());
             }
         });
     }
@@ -163,12 +163,12 @@ pub fn loss(event: Event, subject: &str, message: fmt::Arguments<'_>) {
 pub fn last_words(function: &str, rule: &str, statement: &str, fix: &str) {
     let said =
         format_args!("{function} breaks {rule}: {statement}. {fix}. The program is ended, as ACLSHIM_RULES says.");
-    edge::undisturbed(|| {
+    edge::with_signals_blocked(|| {
         line(Event::Aborted, rule, said);
-        with_desk(|papers, _| {
-            papers.line.clear();
-            let _ = writeln!(papers.line, "aclshim: {said}");
-            to_stderr(papers.line.as_bytes());
+        with_buffers(|buffers, _| {
+            buffers.line.clear();
+            let _ = writeln!(buffers.line, "aclshim: {said}");
+            to_stderr(buffers.line.as_bytes());
         });
     });
 }
@@ -274,8 +274,8 @@ fn may_say(text: &[u8]) -> bool {
     }
 }
 
-/// Writes to the program's standard error, where it was asked for. The caller's errno is changed. A pipe that nobody
-/// reads is no reason for a signal that ends the program: it is taken back. Only within [`crate::guest::edge::undisturbed`].
+/// Writes to the program's standard error, where it was asked for. The caller's errno is changed. A pipe without a
+/// reader is no reason for a signal that ends the program: it is taken back. Only within [`crate::guest::edge::with_signals_blocked`].
 pub fn to_stderr(mut text: &[u8]) {
     // SAFETY: buffers and signal sets of ours.
     unsafe {

@@ -16,18 +16,18 @@ pub struct Thread {
     /// Where this thread records; NULL before its first copy.
     pub cursor: Cell<*const RingCursor>,
     /// That, in the process in which it first copies. Never another ring's: in a child of a fork the thread gets a cursor
-    /// that lies elsewhere, because whoever was interrupted amid a call still has this one in its registers.
+    /// that lies elsewhere, because a frame that was interrupted amid a call still has this one in its registers.
     pub own: RingCursor,
-    /// The heap of a thread of ours, or the harness's while a host's thread sits at its desk; else NULL.
+    /// The heap of a thread of ours, or the harness's while a host's thread has its lock; else NULL.
     pub heap: Cell<*mut aclshim_core::heap::Heap>,
-    /// What the host holds back while [`crate::guest::edge::undisturbed`] runs.
-    pub held_back: Cell<*const libc::sigset_t>,
+    /// The signals that the host has blocked itself while [`crate::guest::edge::with_signals_blocked`] runs.
+    pub blocked: Cell<*const libc::sigset_t>,
     /// The thread's number in the harness, which no other thread of the process ever gets; 0 if it has none yet.
     pub number: Cell<u64>,
-    /// So many calls are not recorded before the next attempt to get a ring.
-    pub patience: Cell<u32>,
-    /// How many calls that were, and will be doubled.
-    pub waits: Cell<u32>,
+    /// Number of calls that are not recorded before the next attempt to get a ring.
+    pub backoff: Cell<u32>,
+    /// The number of calls that the last backoff began with; the next begins with twice as many.
+    pub next_backoff: Cell<u32>,
     /// How many descriptors of ours were closed when this thread began to fork: see [`crate::ring::fork`].
     pub closed: Cell<u32>,
     /// Whether this thread has looked for objects to redirect.
@@ -57,7 +57,7 @@ global_asm!(
     align = const ALIGN,
 );
 
-/// From a thread's pointer to its block: the same for all threads.
+/// The offset from a thread's pointer to its block, which all threads share.
 #[inline(always)]
 pub fn offset() -> isize {
     let offset: isize;

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 
 /// Works on the state under the lock.
 pub fn with<T>(work: impl FnOnce(&mut State) -> T) -> Result<T, aclshim_error> {
-    let worked = edge::undisturbed(|| {
+    let worked = edge::with_signals_blocked(|| {
         let lock = lock::own().ok_or(ACLSHIM_MEMORY)?;
         let _guard = lock.lock()?;
         let state = state_of(lock).ok_or(ACLSHIM_MEMORY)?;

@@ -1,4 +1,4 @@
-//! How a scope ends: judged at the desk, told of where nobody waits for us.
+//! The end of a scope: judged under the lock, reported without it.
 
 use super::expect;
 use super::expectation::Failure;
@@ -6,10 +6,10 @@ use super::golden::{self, Actual};
 use super::state::{Scope, State};
 use super::{access, exit, results, text};
 use crate::guest::{edge, log};
-use crate::record::tell::tell_scope_end;
+use crate::record::annotate::annotate_scope_end;
 use crate::settings::settings;
 
-/// A scope that has ended, and what is to be said of it. Made at the desk.
+/// A scope that has ended, and what is to be said of it. Made under the lock.
 pub struct Ended {
     scope: Scope,
     /// With room for those that come from files.
@@ -20,14 +20,14 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Judges a scope that was taken out. Only at the desk.
+    /// Judges a scope that was taken out. Only under the lock.
     pub fn judged(state: &mut State, scope: Scope) -> Self {
         state.judge(scope.first);
         let (failures, runs) = (expect::judge(state, &scope), golden::runs(state, &scope));
         Self::new(state, scope, failures, runs)
     }
 
-    /// The same of one that nobody has ended: what is expected of it was not met.
+    /// A scope that its program has not ended: what is expected of it was not met.
     pub fn never_ended(state: &mut State, scope: Scope) -> Self {
         let is_expected = scope.has_expectations();
         let failures = is_expected.then(|| expect::never_ended(&scope)).into_iter().collect();
@@ -42,7 +42,8 @@ impl Ended {
         Self { scope, failures, runs, line }
     }
 
-    /// Tells everybody; how many expectations were not met. Not at the desk.
+    /// Reports the end on standard error, in the results and in the record; returns how many expectations were not met. Not
+    /// under the lock.
     pub fn tell(mut self) -> u64 {
         let mut count = 0;
         for run in &self.runs {
@@ -57,7 +58,7 @@ impl Ended {
         count += self.failures.len() as u64;
         let Self { failures, line, .. } = &mut self;
         let is_whole = line.as_mut().is_none_or(|line| access::with(|_| results::close(line, failures)).is_ok());
-        let is_written = edge::undisturbed(|| {
+        let is_written = edge::with_signals_blocked(|| {
             failures.iter().for_each(|failure| log::to_stderr(failure.text.as_bytes()));
             exit::fail(count);
             let mut line = line.iter().filter(|_| is_whole);
@@ -66,13 +67,13 @@ impl Ended {
         if is_written == Some(false) || !is_whole {
             text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
         }
-        let _ = tell_scope_end(self.scope.id as u32, count);
+        let _ = annotate_scope_end(self.scope.id as u32, count);
         access::forget(self);
         count
     }
 }
 
-/// Ends the scopes of threads that have ended without. Only at the desk; whoever leaves it is to tell of them.
+/// Ends the scopes of threads that have ended without. Only under the lock; the caller reports them when it has left the lock.
 pub fn retire(state: &mut State) -> Vec<Ended> {
     let mut ended = Vec::new();
     while let Some(scope) = state.take_orphan() {
@@ -81,7 +82,7 @@ pub fn retire(state: &mut State) -> Vec<Ended> {
     ended
 }
 
-/// Tells everybody of several.
+/// Reports the ends of several scopes.
 pub fn tell_all(mut ended: Vec<Ended>) {
     while let Some(one) = ended.pop() {
         one.tell();

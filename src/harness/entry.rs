@@ -4,7 +4,7 @@ use super::aclshim_direction::*;
 use super::aclshim_flag::*;
 use super::aclshim_state::*;
 use super::{aclshim_call, aclshim_item};
-use crate::check::judgement::{self, Told};
+use crate::check::judgement::{self, ReportedFinding};
 use crate::check::world;
 use crate::loader::names::NAMES;
 use crate::record::frame::Words;
@@ -159,7 +159,7 @@ impl Entry {
         }
     }
 
-    /// Hands what is known of it to whoever asks whether it is meant.
+    /// Hands what is known of the call to `asked`, which selects calls.
     pub fn known<T>(&self, asked: impl FnOnce(&Known<'_>) -> T) -> T {
         let call = self.call();
         let one = call.ends();
@@ -264,7 +264,7 @@ impl Entry {
     }
 
     /// Takes in what was found wrong with a batch while its arrays could be read.
-    pub fn find(&mut self, told: &[Told]) {
+    pub fn find(&mut self, told: &[ReportedFinding]) {
         for told in told {
             let Some(rule) = RULES.get(usize::from(told.rule)).filter(|rule| !self.is_found(rule)) else { continue };
             let finding = rule::Finding {

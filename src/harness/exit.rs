@@ -19,13 +19,13 @@ static IS_ARMED: AtomicBool = AtomicBool::new(false);
 
 /// Expectations of this process that were not met.
 pub fn failures() -> u64 {
-    lock::existing().map_or(0, |desk| desk.failures.load(Ordering::Relaxed))
+    lock::existing().map_or(0, |lock| lock.failures.load(Ordering::Relaxed))
 }
 
 /// Some more were not.
 pub fn fail(failures: u64) {
-    if let Some(desk) = lock::existing() {
-        desk.failures.fetch_add(failures, Ordering::Relaxed);
+    if let Some(lock) = lock::existing() {
+        lock.failures.fetch_add(failures, Ordering::Relaxed);
     }
     // Perhaps the program is at its end, and has passed us by. Not in a handler: libc has a lock there.
     if failures > 0 && STATUS.load(Ordering::Relaxed) != 0 && !edge::may_be_in_a_handler() {
@@ -34,7 +34,7 @@ pub fn fail(failures: u64) {
 }
 
 /// From now on `status` is what the process exits with if an expectation was not met; whether that can be done. Only
-/// within [`edge::undisturbed`].
+/// within [`edge::with_signals_blocked`].
 pub fn set(status: c_int) -> bool {
     STATUS.store(status, Ordering::Relaxed);
     // Not in a handler, as above: our own end comes in time.

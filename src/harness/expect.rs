@@ -3,7 +3,7 @@
 use super::entry::{Entry, Found};
 use super::expectation::{Bounds, Expectation, Failure, Meant};
 use super::state::{Scope, State};
-use super::{aclshim_error, tell};
+use super::{aclshim_error, wording};
 use aclshim_facts::rule::{Rule, Severity};
 use std::fmt::Write;
 
@@ -12,23 +12,23 @@ pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
     let mut failures: Vec<_> =
         scope.expectations.iter().filter_map(|expected| judge_one(expected, state, scope)).collect();
     if scope.not_held > 0 {
-        let more = tell::number(scope.not_held, "expectation");
-        let text = format!("{}there was no memory for {more}\n", tell::title(&scope.name));
+        let more = wording::number(scope.not_held, "expectation");
+        let text = format!("{}there was no memory for {more}\n", wording::title(&scope.name));
         failures.push(Failure { kind: "refused", text });
     }
     let unseen = scope.unseen();
     if unseen > 0 && scope.has_expectations() {
-        let calls = tell::number(unseen, "call");
-        let text = format!("{}{calls} could not be seen, so nothing here is certain\n", tell::title(&scope.name));
+        let calls = wording::number(unseen, "call");
+        let text = format!("{}{calls} could not be seen, so nothing here is certain\n", wording::title(&scope.name));
         failures.push(Failure { kind: "unseen", text });
     }
     failures
 }
 
-/// What is to be said of a scope that nobody has ended.
+/// The failure of a scope that was never ended.
 pub fn never_ended(scope: &Scope) -> Failure {
-    let expected = tell::number(scope.expectations.len() as u64 + scope.not_held, "expectation");
-    let text = format!("{}never ended, so {expected} could not be judged\n", tell::title(&scope.name));
+    let expected = wording::number(scope.expectations.len() as u64 + scope.not_held, "expectation");
+    let text = format!("{}never ended, so {expected} could not be judged\n", wording::title(&scope.name));
     Failure { kind: "unended", text }
 }
 
@@ -64,7 +64,7 @@ fn judge_one(expected: &Expectation, state: &State, scope: &Scope) -> Option<Fai
             (kind, format!("what was said to {function} {why}, and nobody has judged it\n"))
         }
     };
-    Some(Failure { kind, text: format!("{}{text}", tell::title(&scope.name)) })
+    Some(Failure { kind, text: format!("{}{text}", wording::title(&scope.name)) })
 }
 
 fn is_meant(state: &State, meant: &Meant, entry: &Entry) -> bool {
@@ -73,7 +73,7 @@ fn is_meant(state: &State, meant: &Meant, entry: &Entry) -> bool {
 
 /// All calls of a scope, those that are meant marked.
 fn with_marks(state: &State, scope: &Scope, is_meant: impl Fn(&Entry) -> bool) -> String {
-    tell::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_meant(entry).then_some("counted"))
+    wording::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_meant(entry).then_some("counted"))
 }
 
 fn calls(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
@@ -81,7 +81,7 @@ fn calls(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
     if bounds.holds(seen) {
         return None;
     }
-    let (wanted, of) = (tell::bounds(bounds.least, bounds.most, "call"), bounds.meant.shown("of"));
+    let (wanted, of) = (wording::bounds(bounds.least, bounds.most, "call"), bounds.meant.shown("of"));
     let is_meant = |entry: &Entry| is_meant(state, &bounds.meant, entry);
     Some(format!("expected {wanted}{of}, saw {seen}\n{}", with_marks(state, scope, is_meant)))
 }
@@ -92,7 +92,7 @@ fn bytes(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
     if bounds.holds(seen) {
         return None;
     }
-    let (wanted, by) = (tell::bounds(bounds.least, bounds.most, "byte"), bounds.meant.shown("by"));
+    let (wanted, by) = (wording::bounds(bounds.least, bounds.most, "byte"), bounds.meant.shown("by"));
     let is_meant = |entry: &Entry| is_meant(state, &bounds.meant, entry) && entry.moved() > 0;
     Some(format!("expected {wanted}{by}, saw {seen}\n{}", with_marks(state, scope, is_meant)))
 }
@@ -114,7 +114,7 @@ fn order(state: &State, scope: &Scope, stream: u64, each: &[Meant]) -> Option<St
             .of_stream(stream)
             .map_or_else(|| format!("stream {stream:#x}"), |name| format!("stream {name}")),
     };
-    let wanted = tell::number(each.len() as u64, "call");
+    let wanted = wording::number(each.len() as u64, "call");
     let mut text = format!(
         "expected {wanted} on {name} in this order, saw {}; the first difference is at {}\n",
         seen.len(),
@@ -127,7 +127,7 @@ fn order(state: &State, scope: &Scope, stream: u64, each: &[Meant]) -> Option<St
     }
     let wrong = seen.get(wrong).map(|(_, entry)| entry.number);
     let mark = |entry: &Entry| (Some(entry.number) == wrong).then_some("saw this");
-    text.push_str(&tell::calls(seen.iter().copied(), &state.names, mark));
+    text.push_str(&wording::calls(seen.iter().copied(), &state.names, mark));
     Some(text)
 }
 
@@ -137,8 +137,8 @@ fn finding(state: &State, scope: &Scope, rule: &Rule, count: u64) -> Option<Stri
     if seen == count {
         return None;
     }
-    let mut text = format!("expected {} of {}, saw {seen}\n", tell::number(count, "finding"), rule.id);
-    text.push_str(&tell::findings(found().map(|(order, _, found)| (order, found))));
+    let mut text = format!("expected {} of {}, saw {seen}\n", wording::number(count, "finding"), rule.id);
+    text.push_str(&wording::findings(found().map(|(order, _, found)| (order, found))));
     // Without any, all calls are of interest.
     let is_it = |entry: &Entry| seen == 0 || entry.findings.iter().any(|found| found.rule.number == rule.number);
     text.push_str(&found_in(state, scope, is_it));
@@ -156,12 +156,12 @@ fn clean(state: &State, scope: &Scope, severity: Severity) -> Option<String> {
         return None;
     }
     let mut text = format!("expected no finding of severity {severity} or worse, saw {seen}\n");
-    text.push_str(&tell::findings(found().map(|(order, _, found)| (order, found))));
+    text.push_str(&wording::findings(found().map(|(order, _, found)| (order, found))));
     text.push_str(&found_in(state, scope, |entry| entry.findings.iter().any(is_one)));
     Some(text)
 }
 
 /// The calls that findings are about.
 fn found_in(state: &State, scope: &Scope, is_it: impl Fn(&Entry) -> bool) -> String {
-    tell::calls((0..).zip(state.seen(scope)).filter(|(_, entry)| is_it(entry)), &state.names, |_| None)
+    wording::calls((0..).zip(state.seen(scope)).filter(|(_, entry)| is_it(entry)), &state.names, |_| None)
 }

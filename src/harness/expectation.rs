@@ -7,13 +7,13 @@ use std::ffi::CString;
 
 /// An expectation.
 pub enum Expectation {
-    /// So many calls.
+    /// The number of calls lies within bounds.
     Calls(Bounds),
-    /// So many bytes.
+    /// The number of bytes lies within bounds.
     Bytes(Bounds),
     /// The calls on a stream are exactly these.
     Order { stream: u64, each: Vec<Meant> },
-    /// A rule is broken exactly so often.
+    /// A rule is broken exactly `count` times.
     Finding { rule: &'static Rule, count: u64 },
     /// No finding of at least this severity but those that are expected.
     Clean { severity: Severity },

@@ -1,5 +1,5 @@
 //! A file that a test names, read and written with no memory of the host's, and with nothing that could keep or end the
-//! host: a pipe, a limit. Only within [`crate::guest::edge::undisturbed`].
+//! host: a pipe, a limit. Only within [`crate::guest::edge::with_signals_blocked`].
 
 use aclshim_trace::system::descriptor::Descriptor;
 use core::ffi::{CStr, c_int};

@@ -1,20 +1,20 @@
 //! Golden runs: the calls of a scope beside those that a file holds.
 //!
-//! The text is made at the desk, and so is what is said of it; the file is read and written elsewhere, with no memory of
-//! the host's: a slow file is nobody else's trouble.
+//! The text is made under the lock, and so is what is said of it; the file is read and written elsewhere, with no memory of
+//! the host's: no other thread waits for a slow file.
 
 use super::aclshim_error;
 use super::expectation::{Expectation, Failure};
 use super::file::{self, Trouble};
 use super::state::{Scope, State};
-use super::{access, lock, tell};
+use super::{access, lock, wording};
 use crate::guest::edge;
 use crate::settings::{GOLDEN_UPDATE, settings};
 use aclshim_golden::{GoldenRun, compare, text};
 use std::ffi::CString;
 use std::io;
 
-/// What is expected to be in a file. Made at the desk.
+/// What is expected to be in a file. Made under the lock.
 pub struct Actual {
     path: CString,
     /// Where it is written before it is whole.
@@ -23,7 +23,7 @@ pub struct Actual {
     text: Option<String>,
 }
 
-/// The calls of a scope, once for each file that they are to be compared with. Only at the desk.
+/// The calls of a scope, once for each file that they are to be compared with. Only under the lock.
 pub fn runs(state: &State, scope: &Scope) -> Vec<Actual> {
     let paths = scope.expectations.iter().filter_map(|expected| match expected {
         Expectation::Golden { path } => Some(path),
@@ -53,10 +53,10 @@ fn run(state: &State, scope: &Scope, process: u32) -> Option<String> {
     Some(text(&GoldenRun { calls, names: state.names.given().to_vec(), main }, &[]))
 }
 
-/// Compares with what the file holds, or writes it; what is to be said of that, if anything is. Not at the desk.
+/// Compares with what the file holds, or writes it; what is to be said of that, if anything is. Not under the lock.
 pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_error> {
     let said = |what: &str| {
-        let text = format!("{}{} {what}\n", tell::title(scope), actual.path.to_string_lossy());
+        let text = format!("{}{} {what}\n", wording::title(scope), actual.path.to_string_lossy());
         Failure { kind: "golden", text }
     };
     let cannot = |verb: &str, trouble: Trouble, hint: &str| {
@@ -74,7 +74,7 @@ pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_er
     let (verb, hint) = if is_update { ("written", "") } else { ("read", " (write it: ACLSHIM_GOLDEN=update)") };
     let Some(new) = &actual.text else { return cannot(verb, Trouble::Memory, "") };
     let undisturbed = |work: &dyn Fn() -> Result<Option<file::Pages>, Trouble>| {
-        edge::undisturbed(work).unwrap_or(Err(Trouble::System(libc::EIO)))
+        edge::with_signals_blocked(work).unwrap_or(Err(Trouble::System(libc::EIO)))
     };
     let read = undisturbed(&|| file::read(&actual.path).map(Some));
     let old = match &read {
@@ -90,7 +90,7 @@ pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_er
                     let diff = compare(old, new)?;
                     let accept = "(accept them: ACLSHIM_GOLDEN=update)";
                     let path = actual.path.to_string_lossy();
-                    let text = format!("{}the calls are not those of {path} {accept}\n{diff}", tell::title(scope));
+                    let text = format!("{}the calls are not those of {path} {accept}\n{diff}", wording::title(scope));
                     Some(Failure { kind: "golden", text })
                 })
             })?;

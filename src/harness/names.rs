@@ -13,12 +13,12 @@ use core::cell::RefCell;
 pub struct Names {
     /// An empty one takes an earlier one away.
     given: Vec<Name>,
-    /// What the system says of this process's memory, where somebody has asked.
+    /// What the system says of this process's memory, where that was asked.
     modules: RefCell<Option<Modules>>,
 }
 
 impl Names {
-    /// Forgets all names of this. Only where nobody asks any more for what it was called before, and before it is given
+    /// Forgets all names of this. Only where no call is left that could be asked for by a former name, and before it is given
     /// another one, if only an empty one.
     pub fn forget(&mut self, named: NamedObject) {
         self.given.retain(|name| name.named != named);

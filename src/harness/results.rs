@@ -8,7 +8,7 @@ use aclshim_facts::rule::{Rule, Severity};
 use aclshim_trace::system::clock::monotonic_ns;
 use std::fmt::Write;
 
-/// Whether anybody wants them.
+/// Whether a setting asks for results.
 pub fn are_wanted() -> bool {
     !settings().results.as_bytes().is_empty()
 }

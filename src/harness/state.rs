@@ -62,7 +62,7 @@ impl Scope {
         !self.expectations.is_empty() || self.not_held > 0
     }
 
-    /// Whether nobody can end it any more: it is of one thread, which is gone. (Another one may have that thread's number.)
+    /// Whether it cannot be ended any more: it is of one thread, which is gone. (Another one may have that thread's number.)
     fn is_orphan(&self) -> bool {
         let is_here = || self.system_thread == thread::id();
         self.reach == Reach::Thread
@@ -160,7 +160,7 @@ impl State {
     }
 
     /// After a scope has been judged that saw calls from `first` on: those that no other one sees go, and with the last
-    /// scope the detours.
+    /// scope the reason for the slow path.
     pub fn settle(&mut self, first: u64) {
         let from = self.calls.partition_point(|entry| entry.number < first);
         let is_seen =
@@ -211,7 +211,7 @@ impl State {
         self.leave_all(|entry| entry.thread == thread && is_gone(entry.here));
     }
 
-    /// The same of those that began after the call with that number.
+    /// The calls of a thread that began after the call with that number were left.
     pub fn leave_since(&mut self, thread: u64, number: u64) {
         self.leave_all(|entry| entry.thread == thread && entry.number > number);
     }
@@ -244,7 +244,7 @@ impl State {
         self.calls.range(from..).map(|entry| &**entry).filter(move |entry| reach.covers(owner, entry.thread))
     }
 
-    /// The same of those that are meant, each with its place.
+    /// The calls of a scope that a selector means, each with its place.
     pub fn meant<'a>(&'a self, scope: &Scope, which: &'a Selector) -> impl Iterator<Item = (u64, &'a Entry)> + Clone {
         let is_meant = |entry: &Entry| entry.known(|known| which.matches(known, &self.names.at(entry.at)));
         (0..).zip(self.seen(scope)).filter(move |(_, entry)| is_meant(entry))

@@ -13,9 +13,9 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// So much of a text is kept.
+/// Bytes of a text that are kept.
 pub const MOST: usize = 256;
-/// So much of a name: as much as a selector can speak of.
+/// Bytes of a name that are kept: as many as a selector can name.
 const NAME: usize = 127;
 
 /// A text of the caller's, read to its end once.
@@ -42,7 +42,7 @@ impl<'a> Given<'a> {
         self.0.unwrap_or_default()
     }
 
-    /// So much of it at most.
+    /// At most that many bytes of it.
     pub fn cut(&self, most: usize) -> &'a [u8] {
         self.bytes().get(..most).unwrap_or(self.bytes())
     }
@@ -52,7 +52,7 @@ impl<'a> Given<'a> {
         self.bytes().is_empty()
     }
 
-    /// As much of it as is kept. Only at the desk.
+    /// As much of it as is kept. Only under the lock.
     pub fn lossy(&self) -> Cow<'a, str> {
         let bytes = self.bytes();
         let mut text = String::from_utf8_lossy(self.cut(MOST));
@@ -103,7 +103,7 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// As a path, from the working directory as it is now. Only at the desk.
+    /// As a path, from the working directory as it is now. Only under the lock.
     pub fn absolute(&self) -> CString {
         let given = Path::new(OsStr::from_bytes(self.bytes()));
         let path = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
@@ -113,7 +113,7 @@ impl<'a> Given<'a> {
 
 /// Says a line to the author of the program.
 pub fn say(line: fmt::Arguments<'_>) {
-    edge::undisturbed(|| {
+    edge::with_signals_blocked(|| {
         let mut text = Text::<1024>::new();
         let _ = writeln!(text, "aclshim: {line}");
         log::to_stderr(text.as_bytes());

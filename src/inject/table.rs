@@ -1,8 +1,8 @@
 //! Where injections stand, and how often each has met a call.
 //!
 //! Those of the settings stay; those of scopes come and go. What counts lies on pages that the kernel wipes in a fork
-//! child, which so begins to count anew, and without its parent's scopes. No lock: whoever looks through a slot says so in
-//! it, and nobody takes a slot that somebody looks through.
+//! child, which so begins to count anew, and without its parent's scopes. No lock: a reader of a slot counts itself
+//! there, and a slot with readers is not taken.
 
 use super::Refused;
 use crate::guest::thread;
@@ -14,7 +14,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// So many can be set by the settings, and as many by scopes.
+/// Number of injections that the settings can set, and of those that scopes can.
 pub const MOST: usize = 64;
 
 /// Whose calls an injection may strike.
@@ -22,16 +22,16 @@ pub const MOST: usize = 64;
 pub enum Reach {
     /// The calling thread's.
     ThisThread,
-    /// Everybody's.
+    /// Those of all threads.
     WholeProcess,
 }
 
 /// How often an injection has met a call. Each word also holds the injection's generation: the place may be another's by
-/// the time that somebody who has looked at it comes to count.
+/// the time that a thread that has looked at it comes to count.
 struct Tally {
-    /// So many that its selector means.
+    /// Number of calls that its selector means.
     seen: AtomicU64,
-    /// So many that it has struck.
+    /// Number of calls that it has struck.
     struck: AtomicU64,
     /// Places in the host's code that were looked up: twice the address, plus one if the selector means it.
     sites: [AtomicU64; 8],
@@ -40,7 +40,7 @@ struct Tally {
 /// How many bits count; the generation is above them.
 const COUNT_BITS: u32 = 48;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
-/// The same of places in the code, where the generation is counted modulo 256.
+/// How many bits of a place in the code hold the address; the generation above them is counted modulo 256.
 const SITE_BITS: u32 = 56;
 
 impl Tally {
@@ -194,7 +194,7 @@ pub unsafe fn keep_for_good(injections: impl Iterator<Item = Injection>) {
     let place = FOR_GOOD.injections.get().cast::<Injection>();
     let mut count = 0;
     for injection in injections.take(MOST) {
-        // SAFETY: within the array, and nobody reads it yet.
+        // SAFETY: within the array, which is not read yet.
         unsafe { place.add(count).write(injection) };
         count += 1;
     }
@@ -203,7 +203,7 @@ pub unsafe fn keep_for_good(injections: impl Iterator<Item = Injection>) {
 
 fn for_good() -> &'static [Injection] {
     let count = FOR_GOOD.count.load(Ordering::Acquire);
-    // SAFETY: so many were written.
+    // SAFETY: that many were written.
     unsafe { core::slice::from_raw_parts(FOR_GOOD.injections.get().cast(), count) }
 }
 
@@ -229,7 +229,7 @@ pub fn visit(mut each: impl FnMut(&Injection, &Met<'_>)) {
         slot.readers.fetch_add(1, Ordering::SeqCst);
         let is_set = slot.state.load(Ordering::SeqCst) == SET;
         let is_meant = is_set && [0, me].contains(&slot.thread.load(Ordering::Relaxed));
-        // SAFETY: it is set, and while we are among its readers nobody writes to it. (Who takes it looks for readers
+        // SAFETY: it is set, and while we are among its readers it is not written to. (Who takes it looks for readers
         // after having said that it is taken, and we look for that after having said that we read.)
         let met = is_meant.then(|| (unsafe { *(*slot.injection.get()).assume_init_ref() }, Met::now(tally)));
         // A handler that forked meanwhile has left its child, if this is it, without any.
@@ -240,7 +240,7 @@ pub fn visit(mut each: impl FnMut(&Injection, &Met<'_>)) {
     }
 }
 
-/// Sets injections for a scope: all of them, or none if there is no room. Signals are held back.
+/// Sets injections for a scope: all of them, or none if there is no room. Signals are blocked.
 pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>) -> Result<(), Refused> {
     let pages = make().ok_or(Refused::Memory)?;
     let thread = match reach {
@@ -259,7 +259,7 @@ pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>
         };
         taken |= 1 << at;
         let slot = &pages.slots[at];
-        // SAFETY: we have taken it, and nobody reads it.
+        // SAFETY: we have taken it, and it has no readers.
         unsafe { (*slot.injection.get()).write(injection) };
         slot.scope.store(scope, Ordering::Relaxed);
         slot.thread.store(thread, Ordering::Relaxed);
@@ -269,7 +269,7 @@ pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>
     Ok(())
 }
 
-/// Takes a slot that nobody has, nor looks through.
+/// Takes a slot that is free and has no readers.
 fn take(slot: &Slot) -> bool {
     if slot.state.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_err() {
         return false;

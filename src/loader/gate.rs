@@ -12,7 +12,7 @@ use aclshim_trace::system::clock;
 use aclshim_trace::system::clock::Clock;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
 
-/// How many private entries a function has: so many different libraries can be told apart.
+/// Number of private entries of a function, and so of libraries that it can lead to.
 pub const PRIVATE: usize = 4;
 
 /// What an entry goes through. The entry jumps to `via`; all lies in one cache line.
@@ -22,9 +22,9 @@ pub struct Gate {
     pub via: AtomicPtr<()>,
     /// The real function, or 0.
     pub target: AtomicUsize,
-    /// Not 0 while a call must not take the short way. [`CLOSED`]: the target is not known, the clock is a slow one, or
+    /// Not 0 while a call must not take the fast path. [`CLOSED`]: the target is not known, the clock is a slow one, or
     /// every call is judged first. The other bits are [`Reason`]s.
-    pub detour: AtomicUsize,
+    pub slow_path: AtomicUsize,
     /// Where a thread's block lies, from its thread pointer: here, because the loader's own place for it would be
     /// one more cache line.
     thread: AtomicIsize,
@@ -33,7 +33,7 @@ pub struct Gate {
 /// The bit of a gate that is not open by itself.
 pub const CLOSED: usize = 1;
 
-/// Why every call takes the long way for a while, a bit each.
+/// Why every call takes the slow path for a while, a bit each.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub enum Reason {
@@ -90,15 +90,15 @@ pub fn entries() -> &'static [[Entry; PRIVATE]] {
     table().map_or(&[], |table| table.entries)
 }
 
-/// From now on every call takes the long way; those under way are not changed. Neither counted nor locked: whoever has
-/// a reason says so once, and may say so again.
-pub fn detour_all(reason: Reason) {
-    gates().as_flattened().iter().for_each(|gate| _ = gate.detour.fetch_or(reason as usize, Ordering::AcqRel));
+/// From now on every call takes the slow path; those under way are not changed. Neither counted nor locked: a reason
+/// may be given again.
+pub fn require_slow_path(reason: Reason) {
+    gates().as_flattened().iter().for_each(|gate| _ = gate.slow_path.fetch_or(reason as usize, Ordering::AcqRel));
 }
 
 /// There is no such reason any more; others may be left.
-pub fn release(reason: Reason) {
-    gates().as_flattened().iter().for_each(|gate| _ = gate.detour.fetch_and(!(reason as usize), Ordering::AcqRel));
+pub fn release_slow_path(reason: Reason) {
+    gates().as_flattened().iter().for_each(|gate| _ = gate.slow_path.fetch_and(!(reason as usize), Ordering::AcqRel));
 }
 
 /// The gates of one function: that of its export and those of its private entries.
@@ -110,24 +110,24 @@ impl Gate {
         Self {
             via: AtomicPtr::new(watched.cast_mut()),
             target: AtomicUsize::new(0),
-            detour: AtomicUsize::new(CLOSED),
+            slow_path: AtomicUsize::new(CLOSED),
             thread: AtomicIsize::new(0),
         }
     }
 
-    /// Where the calling thread records; only where there is no [`detour`](Self::detour).
+    /// Where the calling thread records; only where there is no [`slow_path`](Self::slow_path).
     #[inline(always)]
     pub fn cursor(&self) -> *const RingCursor {
         thread::cursor_at(self.thread.load(Ordering::Relaxed))
     }
 
-    /// Whether a call must not take the short way; a word, so that it can be added to other reasons.
+    /// Whether a call must not take the fast path; a word, so that it can be added to other reasons.
     #[inline(always)]
-    pub fn detour(&self) -> usize {
-        self.detour.load(Ordering::Acquire)
+    pub fn slow_path(&self) -> usize {
+        self.slow_path.load(Ordering::Acquire)
     }
 
-    /// The real function; 0 only where there is a [`detour`](Self::detour).
+    /// The real function; 0 only where there is a [`slow_path`](Self::slow_path).
     #[inline(always)]
     pub fn target(&self) -> usize {
         self.target.load(Ordering::Relaxed)
@@ -143,15 +143,15 @@ impl Gate {
         self.open();
     }
 
-    /// Takes what is not needed out of the way: our own code where calls are only forwarded, the detour where the
-    /// clock is a fast one.
+    /// Takes what is not needed out of the way: our own code where calls are only forwarded, the reason for the slow path where
+    /// the clock is a fast one.
     pub fn open(&self) {
         let Some(target) = self.known() else { return };
         match state::current() {
             ShimState::Off | ShimState::Passive => self.via.store(target as *mut (), Ordering::Release),
             _ if clock::choose() == Clock::Counter && !IS_KEPT_CLOSED.load(Ordering::Relaxed) => {
                 self.thread.store(thread::offset(), Ordering::Relaxed);
-                self.detour.fetch_and(!CLOSED, Ordering::AcqRel);
+                self.slow_path.fetch_and(!CLOSED, Ordering::AcqRel);
             }
             _ => {}
         }

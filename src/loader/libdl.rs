@@ -26,8 +26,8 @@ pub const DEFAULT: *mut c_void = core::ptr::null_mut();
 /// The handle that asks for the definition behind the caller.
 pub const NEXT: *mut c_void = -1isize as *mut c_void;
 
-/// Finds the real functions. May be called by anybody at any time, also before our constructor;
-/// all callers find the same.
+/// Finds the real functions. May be called by any thread at any time, also before our constructor:
+/// each finds these functions.
 pub fn find() {
     let all_found = || INTERPOSED.iter().all(|(_, real)| real.load(Ordering::Relaxed) != 0);
     if all_found() {

@@ -17,7 +17,7 @@ pub fn is_writable(address: usize) -> Option<bool> {
 pub fn is_module(address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
     let mut finder = ModuleFinder::new(address);
     // A handler that jumped out would leave the descriptor behind.
-    edge::undisturbed(|| read(|byte| finder.take(byte)));
+    edge::with_signals_blocked(|| read(|byte| finder.take(byte)));
     finder.module().is_some_and(|(name, offset)| is(name, offset))
 }
 

@@ -36,7 +36,7 @@ unsafe extern "C" {
 /// call. Only for objects that were there at the start and stay for good: the front of the list
 /// does not change.
 pub fn resident(wanted: impl Fn(*const c_char) -> bool) -> impl Iterator<Item = Object> {
-    // SAFETY: the loader fills the list before it runs anybody's code, and only ever appends to
+    // SAFETY: the loader fills the list before it runs any code, and only ever appends to
     // its front part's end.
     let mut next = unsafe { _r_debug.map };
     core::iter::from_fn(move || {
@@ -75,7 +75,7 @@ pub struct Changes {
 }
 
 /// Visits every loaded object under the loader's lock. `visit` must not call into libdl. In a fork
-/// child nobody is visited: the lock may be held by a thread that is not there.
+/// child no object is visited: the lock may be held by a thread that is not there.
 pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>) {
     type Visit<'a> = &'a mut dyn FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>;
 

@@ -10,7 +10,7 @@
 use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::objects::{self, Changes};
 use crate::loader::patch::replace;
-use crate::loader::{bindings, libdl, names, scope, target, vendor};
+use crate::loader::{bindings, libdl, names, target, vendor, visibility};
 use crate::settings::{DEEPBIND_FIX, settings};
 use aclshim_core::elf::{self, Object, PointerKind};
 use core::ffi::c_char;
@@ -136,7 +136,7 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
             value if is_bound_by_the_loader && value < 1 << 32 && object.span.start > 1 << 32 => State::Unbound,
             value => State::Bound(value),
         };
-        // Whether a function is there is asked by address; a call would come to us all the same.
+        // Whether a function is there is asked by address; a call would still come to us.
         if state == State::Ours {
             if symbol.is_weak() && kind != PointerKind::Call && wanted.is_missing() {
                 replace(object, at, value, 0);
@@ -203,7 +203,7 @@ impl Wanted {
     /// Whether no object has a real function behind ours. Then a weak reference must be NULL, as it
     /// would be without us.
     fn is_missing(self) -> bool {
-        matches!(self, Wanted::Copy(function) if target::known(function, 0).is_none() && !scope::is_real(function, None))
+        matches!(self, Wanted::Copy(function) if target::known(function, 0).is_none() && !visibility::is_real(function, None))
     }
 
     /// What to put there instead. A bound pointer is redirected if it leads past us, and past what
@@ -214,7 +214,7 @@ impl Wanted {
             // The loader would find us, or in a DEEPBIND object what that brings itself. Where
             // there is another interposer between the two it is left to the loader.
             (Wanted::Copy(function), State::Lazy) => {
-                let brought = scope::brought_by(object, function).ok()?;
+                let brought = visibility::brought_by(object, function).ok()?;
                 target::export_for(function, brought)
             }
             (Wanted::Libdl(which), State::Lazy) => {
@@ -225,7 +225,7 @@ impl Wanted {
                 (is_real && bindings::is_libdl_first(which)).then(|| bindings::libdl_export(which))
             }
             // Only what a library has under this name: the program may keep a pointer of its own there.
-            (Wanted::Copy(function), State::Bound(value)) if scope::is_real(function, Some(value)) => {
+            (Wanted::Copy(function), State::Bound(value)) if visibility::is_real(function, Some(value)) => {
                 if let Some(free) = found.iter_mut().find(|target| **target == 0 || **target == value) {
                     *free = value;
                 }

@@ -35,7 +35,7 @@ fn export_gate(function: usize) -> Option<&'static Gate> {
     gate::gates().get(function)?.first()
 }
 
-/// What a call answers that nobody can serve.
+/// What a call answers that no library can serve.
 extern "C-unwind" fn unavailable() -> aclError {
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT
 }
@@ -45,10 +45,10 @@ extern "C-unwind" fn unavailable() -> aclError {
 #[inline(never)]
 pub extern "C-unwind" fn resolve(function: Function, caller: usize) -> usize {
     let index = function as usize;
-    if let Some(target) = edge::undisturbed(|| find_quietly(index, caller)).flatten() {
+    if let Some(target) = edge::with_signals_blocked(|| find_quietly(index, caller)).flatten() {
         return target;
     }
-    let found = edge::kept(|| {
+    let found = edge::preserving_errno(|| {
         let found =
             next_in_line(index).or_else(|| if state::current() == ShimState::Passive { None } else { load(index) });
         match found {
@@ -68,7 +68,7 @@ static QUIET: [[AtomicUsize; 2]; COUNT] = [const { [const { AtomicUsize::new(0) 
 /// Whether something was found quietly: the next lookup finds it again, and pins it.
 pub static IS_WARM_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// The next in line without a call into libdl: whoever holds its lock may be waiting for this
+/// The next in line without a call into libdl: the holder of its lock may be waiting for this
 /// copy, and the host's `dlerror` is not ours to touch. What is found cannot be pinned here, so it
 /// holds only until something is unloaded: it is looked at again with each call, until the library is watched.
 fn find_quietly(function: usize, caller: usize) -> Option<usize> {
@@ -151,7 +151,7 @@ fn revoke() {
     for function in (0..COUNT).filter(|&function| is_in(&UNPINNED, function)) {
         let Some(gate) = export_gate(function).filter(is_over) else { continue };
         REVOKED.fetch_or(1 << function, Ordering::SeqCst);
-        gate.detour.fetch_or(CLOSED, Ordering::AcqRel);
+        gate.slow_path.fetch_or(CLOSED, Ordering::AcqRel);
         gate.via.store(BEFORE[function].load(Ordering::Relaxed), Ordering::Release);
         UNPINNED.fetch_and(!(1 << function), Ordering::SeqCst);
         QUIET_CALLS.store(0, Ordering::Relaxed);
@@ -262,7 +262,7 @@ fn in_any_object(function: usize) -> Option<usize> {
 
 /// Loads the vendor's library from where it is installed, or from wherever the loader finds it. Not in a program with more
 /// privileges than its caller: it calls what the loader has brought with it, or nothing.
-#[inline(never)] // its buffer is not to lie on the stack of everybody who resolves
+#[inline(never)] // its buffer is not to lie on the stack of every caller that resolves
 fn load(function: usize) -> Option<usize> {
     if is_secure() {
         return None;
@@ -280,7 +280,7 @@ fn load(function: usize) -> Option<usize> {
 
 fn in_library(path: &CStr, flags: i32, function: usize) -> Option<usize> {
     // SAFETY: C strings; the handle is asked for what it may hold and given back. Where something
-    // was found the library is pinned before anybody calls it.
+    // was found the library is pinned before it is called.
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), flags);
         if handle.is_null() {

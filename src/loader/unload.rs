@@ -7,11 +7,11 @@
 //! the library ([`crate::loader::target`]) and goes on to that entry.
 //!
 //! This cannot deadlock: the one lock that is taken is that of `dl_iterate_phdr`, which the loader never holds while it runs
-//! anybody's code. It starts no thread and keeps nothing loaded. A library that has no finalizer, or whose entry cannot be
+//! code of a library. It starts no thread and keeps nothing loaded. A library that has no finalizer, or whose entry cannot be
 //! replaced, is searched for with each call, as before.
 
 use crate::loader::patch::replace;
-use crate::loader::{objects, scope};
+use crate::loader::{objects, visibility};
 use aclshim_core::elf::Object;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -69,7 +69,7 @@ pub fn is_watched(address: usize) -> bool {
 /// not finalized yet. (One that is just being loaded, and then cannot be, is unmapped without a call of ours.)
 pub fn watch(address: usize, caller: usize, unloaded: fn()) -> bool {
     UNLOADED.store(unloaded as usize, Ordering::Release);
-    if !is_watched(address) && scope::is_needed(address, caller) {
+    if !is_watched(address) && visibility::is_needed(address, caller) {
         objects::with_holder(address, replace_finalizer);
     }
     is_watched(address)

@@ -23,7 +23,7 @@ static SPANS: [[AtomicUsize; 2]; 8] = [const { [const { AtomicUsize::new(0) }; 2
 pub fn calls_from(caller: usize) -> bool {
     is_own(caller)
         || SPANS.iter().any(|[start, end]| {
-            // 0 while somebody is about to remember one.
+            // 0 while another thread is about to store one.
             let start = start.load(Ordering::Acquire);
             start != 0 && (start..end.load(Ordering::Relaxed)).contains(&caller)
         })
@@ -60,8 +60,8 @@ static BUILD_ID: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 const QUESTIONS: [&CStr; 4] = [c"aclrtGetSocName", c"aclrtGetRunMode", c"aclsysGetVersionStr", c"aclsysGetCANNVersion"];
 static ASKED: [AtomicUsize; QUESTIONS.len()] = [const { AtomicUsize::new(0) }; QUESTIONS.len()];
 
-/// The same of whoever has them first behind us. Nothing is asked of libdl: whoever holds its lock may be waiting for the
-/// caller. Nothing is pinned either: to be used at once.
+/// These functions in the first objects behind us that have them. Nothing is asked of libdl: the holder of its lock may be
+/// waiting for the caller. Nothing is pinned either: to be used at once.
 fn questions_behind_us() -> [usize; QUESTIONS.len()] {
     let mut found = [0; QUESTIONS.len()];
     objects::each_behind(|object| {
@@ -73,7 +73,7 @@ fn questions_behind_us() -> [usize; QUESTIONS.len()] {
     found
 }
 
-/// What the real library tells of itself.
+/// What the real library says of itself.
 pub enum Answer<'a> {
     /// The product's name.
     Product(&'a CStr),
@@ -166,7 +166,7 @@ pub fn reconsider() {
     }
 }
 
-/// Asks the real library who it is; `false` if there is nobody to ask. Not before it has copied something: it may not be
+/// Asks the real library who it is; `false` if no object has an answer. Not before it has copied something: it may not be
 /// ready to answer.
 ///
 /// A question must not show in the program's output, and the library's log is part of that with
@@ -180,7 +180,7 @@ pub fn reconsider() {
 /// | `aclsysGetVersionStr` | with `ASCEND_HOME_PATH`, if the file of the release is missing, or holds none: then it is not asked |
 /// | `aclsysGetCANNVersion` | with `ASCEND_HOME_PATH`, if that file holds none: then it is not asked |
 ///
-/// Neither question about the release is asked where `ASCEND_HOME_PATH` is set: the file says the same. Where it is not
+/// Neither question about the release is asked where `ASCEND_HOME_PATH` is set: the file has that answer. Where it is not
 /// set, both fail with a warning.
 pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
     let known = ASKED.each_ref().map(|place| place.load(Ordering::Relaxed));

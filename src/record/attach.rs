@@ -68,15 +68,15 @@ fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
         return claim.map_or_else(|| Claim::at(cursor, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
     }
     let thread = thread::current();
-    if thread.patience.get() > 0 {
-        thread.patience.set(thread.patience.get() - 1);
-        match process::process().or_else(|| edge::undisturbed(process::own).flatten()) {
+    if thread.backoff.get() > 0 {
+        thread.backoff.set(thread.backoff.get() - 1);
+        match process::process().or_else(|| edge::with_signals_blocked(process::own).flatten()) {
             Some(process) => process.miss(),
             None => process::miss_early(),
         }
         return None;
     }
-    let cursor = edge::undisturbed(attach).flatten()?;
+    let cursor = edge::with_signals_blocked(attach).flatten()?;
     Claim::at(cursor, slots).or_else(|claim| seek_room(claim, slots)).ok()
 }
 
@@ -92,9 +92,9 @@ fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     // SAFETY: the cursor is open, and this thread's.
     let look = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
     let number = if cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
-        // Signals held back: a handler that jumped out would leave the thread as it is in here.
+        // Signals blocked: a handler that jumped out would leave the thread as it is in here.
         let end = monotonic_ns() + 100_000_000;
-        edge::undisturbed(|| {
+        edge::with_signals_blocked(|| {
             look(&mut || {
                 edge::pause(100_000);
                 drain::may_run() && monotonic_ns() < end
@@ -132,8 +132,8 @@ fn attach() -> Option<&'static RingCursor> {
             process.miss();
             // Each attempt costs a few system calls: the next one comes after twice as many calls.
             let thread = thread::current();
-            thread.waits.set((2 * thread.waits.get()).clamp(1, 1 << 16));
-            thread.patience.set(thread.waits.get() - 1);
+            thread.next_backoff.set((2 * thread.next_backoff.get()).clamp(1, 1 << 16));
+            thread.backoff.set(thread.next_backoff.get() - 1);
         }
     }
     None
@@ -149,7 +149,7 @@ pub enum Nowhere {
     NoRing(&'static Process),
 }
 
-/// Finds a cursor for this thread. Signals are held back.
+/// Finds a cursor for this thread. Signals are blocked.
 pub fn take_cursor() -> Result<&'static RingCursor, Nowhere> {
     match state::current() {
         ShimState::Active => {}
@@ -166,12 +166,12 @@ pub fn take_cursor() -> Result<&'static RingCursor, Nowhere> {
         return Ok(cursor);
     }
     let cursor = process.make_file(say_nonsense).and_then(|file| process.open(&thread.own, thread::id(), &file));
-    // A handler of a signal that cannot be held back may have forked: in the child this is nobody's, and the ring its parent's.
+    // A handler of a signal that cannot be blocked may have forked: in the child the cursor is not open, and the ring its parent's.
     if !process.is_own() {
         return thread::cursor().ok_or(Nowhere::Early);
     }
     let cursor = cursor.ok_or(Nowhere::NoRing(process))?;
-    // Last: whoever is interrupted by this finds no cursor, or an open one.
+    // Last: a handler that interrupts this finds no cursor, or an open one.
     thread.cursor.set(cursor);
     drain::ensure(process);
     come_back(cursor, drain::is_still_put_off());

@@ -103,7 +103,7 @@ pub unsafe fn complete(ring: Slots, number: u64, batch: &Batch, code: i32, look:
         (&[][..], &[][..])
     };
     let at = |nth: u64, layout: Layout, words: &[u64]| {
-        // SAFETY: the caller's promise; so many slots were claimed.
+        // SAFETY: the caller's promise; that many slots were claimed.
         let slot = unsafe { &*ring.at(number + nth) };
         slot.put(Head::done(number + nth, layout, 0), words);
     };

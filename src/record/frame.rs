@@ -7,7 +7,7 @@
 //! and a frame below that address is nested, if it was called from the vendor's side
 //! ([`crate::loader::vendor`]). (A depth counter would stay wrong for ever once an exception or a longjmp had
 //! passed through. The address alone would stay wrong until the host calls again from as high up; and
-//! what such a frame left on the stack proves nothing, because nobody has to overwrite it.)
+//! what such a frame left on the stack proves nothing, because it need not be overwritten.)
 
 use crate::check::judgement::Judgement;
 use crate::guest::thread;
@@ -79,7 +79,7 @@ impl Short {
 
 impl Frame {
     /// A call of one slot begins; `caller` is where it came from. The clock is the processor's counter.
-    /// `None` if there is anything unusual about it: the long way knows what to do. (So nothing is called
+    /// `None` if there is anything unusual about it: the slow path knows what to do. (So nothing is called
     /// on the short one, and the arguments stay in their registers.)
     #[inline(always)]
     pub fn short(function: Function, caller: usize, short: Short, cursor: *const RingCursor) -> Option<Self> {
@@ -241,13 +241,13 @@ impl Frame {
         }
     }
 
-    /// Whether the vendor makes the call, which came from `caller`, inside another one. Where it is not recorded nobody
-    /// knows for certain: then whether the vendor makes it.
+    /// Whether the vendor makes the call, which came from `caller`, inside another one. Where it is not recorded
+    /// that is not certain: then whether the vendor makes it.
     pub fn is_nested(&self, caller: usize) -> bool {
         self.nesting().unwrap_or_else(|| vendor::calls_from(caller))
     }
 
-    /// The same where it is recorded.
+    /// Whether the vendor makes the call inside another one, where it is recorded.
     pub fn nesting(&self) -> Option<bool> {
         (!self.cursor.is_null()).then(|| self.head.is_nested())
     }
@@ -260,7 +260,7 @@ impl Frame {
 
     #[inline(always)]
     fn end_at(&self, cursor: &RingCursor, code: i32, now: impl FnOnce() -> (u64, SlowPathReasons)) {
-        // In the child of a fork too: the frames of its stack are the same.
+        // In the child of a fork too: it has the frames of its parent's stack.
         cursor.outermost.store(self.outer, Ordering::Relaxed);
         // SAFETY: slots stay mapped.
         let slot = unsafe { &*self.slot };
@@ -292,7 +292,7 @@ fn end_apart(cursor: &RingCursor, slot: &Slot, head: Head, duration: u64, code: 
         slot.end_with(head, end_word(u32::MAX, code));
     }
     let shown = slot.head();
-    // Overwritten: nobody knows of the call any more. Or a handler has just forked, and this is the child.
+    // Overwritten: the record is gone. Or a handler has just forked, and this is the child.
     if (shown != head.ended() && shown != head.passed()) || !cursor.is_open() {
         return;
     }

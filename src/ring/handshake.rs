@@ -1,6 +1,6 @@
 //! Words that the drain thread and the threads of its host share.
 
-use crate::guest::edge::Patience;
+use crate::guest::edge::Backoff;
 use core::sync::atomic::{AtomicBool, AtomicU32};
 
 /// What the drain and its host have to say to each other; zero in a fork child.
@@ -15,5 +15,5 @@ pub struct DrainHandshake {
     /// Whether it has its keeper.
     pub is_kept: AtomicBool,
     /// How long its start is put off.
-    pub patience: Patience,
+    pub backoff: Backoff,
 }

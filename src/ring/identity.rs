@@ -86,8 +86,8 @@ fn about_system(header: &mut Header) {
         start_time.unwrap_or_default().iter().fold(0, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0')));
 }
 
-/// The real library, if it is known by now. Nothing is asked of the loader: whoever holds its lock may
-/// be waiting for this copy.
+/// The real library, if it is known by now. Nothing is asked of the loader: the thread that holds its lock
+/// may be waiting for this copy.
 fn about_library(header: &mut Header) {
     let Some((path, id)) = vendor::library() else { return };
     Field::of(&mut header.library).push(path.to_bytes());
@@ -135,14 +135,14 @@ pub fn is_wanted() -> bool {
     }
 }
 
-/// After how many calls of a thread the next one should look whether it can ask, if nobody has. It does so on a longer way
-/// than others: where no call succeeds, fewer and fewer do.
+/// After how many calls of a thread the next one should look whether it can ask, if that was not done. It takes the slow
+/// path for that: where no call succeeds, fewer and fewer do.
 pub fn seek() -> Option<u64> {
     is_wanted().then(|| 1 << SAID.sought.fetch_add(1, Ordering::Relaxed).min(10))
 }
 
 /// The vendor has accepted a call from `caller`: after the first one that moved anything, the library can say who it is.
-/// (Asked by the thread that made the call, while nobody knows yet that it has returned: whoever reads its record knows the
+/// (Asked by the thread that made the call, before its record shows that it has returned: a reader of the record knows the
 /// product. A thread of ours might come to ask when the program is at its end, and parts of the library are gone.)
 #[cold]
 #[inline(never)]
@@ -165,11 +165,11 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
     if !nth.is_power_of_two() && !nth.is_multiple_of(1024) {
         return;
     }
-    edge::undisturbed(|| {
+    edge::with_signals_blocked(|| {
         // SAFETY: asks for our own number.
         let (state, me) = (SAID.state.load(Ordering::Relaxed), unsafe { libc::getpid() } as u32);
         let take = || SAID.state.compare_exchange(state, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // A handler may have interrupted the library itself: then nobody asks.
+        // A handler may have interrupted the library itself: then it is not asked.
         if is_wanted() && !edge::may_be_in_a_handler() && take() {
             // A fork may have caught its parent amid the answers.
             // SAFETY: we have the texts.
@@ -193,9 +193,9 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
     });
 }
 
-/// Tells what the library has said to whoever wants to know.
+/// Passes on what the library has said: to the rules, and to the readers of the ring file.
 fn spread(header: Option<&Header>) {
-    // SAFETY: nobody writes the texts any more.
+    // SAFETY: the texts are not written any more.
     let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
     let form = SAID.form.load(Ordering::Relaxed);
     world::tell_product(product.as_bytes());
@@ -216,10 +216,10 @@ fn publish<const N: usize>(field: &[AtomicU8; N], text: &[u8; N]) {
     }
 }
 
-/// What is known of the library in a header that nobody can see yet: a fork child does not ask again.
+/// What is known of the library in a header that is not visible yet: a fork child does not ask again.
 fn about_product(header: &mut Header) {
     if SAID.state.load(Ordering::Acquire) == KNOWN {
-        // SAFETY: nobody writes the texts any more.
+        // SAFETY: the texts are not written any more.
         let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
         header.product = product.as_array().map(AtomicU8::new);
         header.cann = cann.as_array().map(AtomicU8::new);

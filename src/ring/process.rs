@@ -2,8 +2,8 @@
 //!
 //! All of it lies on pages that the kernel wipes in a fork child: the child finds nothing, and
 //! begins anew with its first copy. (An atfork handler alone would miss children of a raw clone.)
-//! It does so on other pages: whoever was amid something on these when the process forked must find nothing.
-//! Where the rings were there is memory all the same ([`inherited`]): a child whose parent was inside a call when it
+//! It does so on other pages: a frame that was at work on these when the process forked must find nothing.
+//! Where the rings were there still is memory ([`inherited`]): a child whose parent was inside a call when it
 //! forked, perhaps in a signal handler, goes on where its parent was.
 
 use crate::guest::log::{self, Event};
@@ -92,7 +92,7 @@ pub fn own() -> Option<&'static Process> {
         if at == libc::MAP_FAILED {
             return None;
         }
-        // Before anybody uses it: a fork in between would leave a child that knows of nothing.
+        // Before it is used: a fork in between would leave a child that knows of nothing.
         let is_wiped = generation::begin() & (libc::madvise(at, SIZE, libc::MADV_WIPEONFORK) == 0);
         let fresh = at.cast::<Process>();
         (*fresh).is_own.store(1, Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl Process {
         }
     }
 
-    /// Has the file count what was missed before it was there: by whoever made it, and by whoever missed a call meanwhile,
+    /// Has the file count what was missed before it was there: by the thread that made it, and by one that missed a call meanwhile,
     /// because neither may come again.
     fn hand_over(&self) {
         // Either sees what the other has stored.
@@ -192,7 +192,7 @@ impl Process {
         }
         let is_busy = || self.state.load(Ordering::Acquire) == BUSY;
         wait_until(|| !is_busy());
-        // A caller that is to wait rather than lose a call; but not one that may have interrupted whoever makes the file.
+        // A caller that is to wait rather than lose a call; but not one that may have interrupted the thread that makes the file.
         if settings().record == Mode::Lossless as usize && is_busy() && !edge::may_be_in_a_handler() {
             let end = monotonic_ns() + 100_000_000;
             while is_busy() && monotonic_ns() < end {
@@ -213,7 +213,7 @@ impl Process {
                 self.keep(&file);
                 self.state.store(READY, Ordering::Release);
                 self.hand_over();
-                // When others see the file: until then a kill would leave one that nobody can read.
+                // When others see the file: until then a kill would leave one that cannot be read.
                 maps::of_code(&file.header.maps);
             }
             Err(failure) => {
@@ -239,7 +239,7 @@ impl Process {
             return None;
         }
         let Taken { ring: Ring { control, slots }, next } = self.rings.take(me, file)?;
-        // A handler of a signal that cannot be held back may have come before us: then the ring may even be that of its cursor.
+        // A handler of a signal that cannot be blocked may have come before us: then the ring may even be that of its cursor.
         if let Some(cursor) = thread::cursor() {
             control.owner.store(me, Ordering::Release);
             return Some(cursor);
@@ -311,6 +311,6 @@ pub fn say_missed() {
         let _ = core::fmt::Write::write_fmt(&mut subject, format_args!("{missed}"));
         let shown = core::str::from_utf8(subject.as_bytes()).unwrap_or_default();
         let said = format_args!("{missed} calls were forwarded and not recorded");
-        edge::undisturbed(|| log::loss(Event::NotRecorded, shown, said));
+        edge::with_signals_blocked(|| log::loss(Event::NotRecorded, shown, said));
     }
 }

@@ -1,7 +1,7 @@
 //! The rings of this process: which there are, and which of them a thread takes.
 //!
 //! A thread that copies for the first time takes the ring of one that is gone, or adds one. It asks about a bounded number
-//! of threads, from a cursor that goes around: an attach costs the same however many threads live. So a ring that could
+//! of threads, from a cursor that goes around: the cost of an attach does not depend on the number of threads. So a ring that could
 //! be used again may be missed, and one more is added; the cursor reaches the other with a later attach.
 //! All of it lies on pages that a fork child finds wiped: see [`crate::ring::process`].
 
@@ -22,7 +22,7 @@ const LOOKS: u32 = 8;
 const MANY: u32 = 32;
 /// When only this many of them are left, more are added.
 const LOW: u32 = 12;
-/// While this many rings of gone threads are more than half full, as far as that can be told from those that an attach
+/// While this many rings of gone threads are more than half full, as far as that shows in those that an attach
 /// looks at, no more are added: the drain is behind.
 const CROWDED: u32 = 24;
 /// A ring with room for fewer slots is full.
@@ -95,7 +95,7 @@ impl Rings {
         for nth in 0..looks {
             let Some(ring) = self.get((start.wrapping_add(nth) % tried) as usize) else { continue };
             let owner = ring.control.owner.load(Ordering::Relaxed);
-            // The same id on a living thread is this thread: an earlier bearer of it is gone.
+            // This thread's own id: an earlier thread with that id is gone.
             if owner != 0 && (owner == CHANGING || owner != me && is_alive(owner)) {
                 continue;
             }
@@ -139,7 +139,7 @@ impl Rings {
         let added = file.add_rings(settings().ring_dir.as_bytes(), first, count).ok();
         let made = added.as_ref().map_or(0, |added| added.count);
         if made < count {
-            // Nobody uses these numbers; the next thread tries again with the same ones, if it can.
+            // These numbers are not used; the next thread tries again with them, if it can.
             let _ = self.tried.compare_exchange(first + count, first + made, Ordering::AcqRel, Ordering::Relaxed);
         }
         let added = added?;

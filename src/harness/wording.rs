@@ -7,7 +7,7 @@ use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::code;
 use std::fmt::Write;
 
-/// So many calls or findings are told of one by one.
+/// Number of calls or findings that are listed one by one.
 const MOST: usize = 40;
 
 /// What every message begins with.
@@ -21,7 +21,7 @@ pub fn number(count: u64, thing: &str) -> String {
     format!("{count} {thing}{s}")
 }
 
-/// What was expected: exactly so many, or within bounds.
+/// What was expected, in words: an exact number, or bounds.
 pub fn bounds(least: u64, most: u64, thing: &str) -> String {
     match (least, most) {
         (least, most) if least == most => number(least, thing),

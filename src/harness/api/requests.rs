@@ -1,19 +1,19 @@
-//! What is demanded of a scope, and what the program tells of itself.
+//! The functions of the table that expect something of a scope, and those by which a program annotates its own run.
 
-use super::{Answer, answer, at_desk};
+use super::{Answer, answer, locked};
 use crate::guest::edge;
 use crate::harness::aclshim_error::*;
 use crate::harness::expectation::{Bounds, Expectation, Meant};
 use crate::harness::text::{self, Given};
 use crate::harness::{aclshim_scope, exit, inject as injection, lock};
-use crate::record::tell::{tell_mark, tell_name};
+use crate::record::annotate::{annotate_mark, annotate_name};
 use aclshim_facts::rule::Severity;
 use aclshim_golden::NamedObject;
 use core::ffi::{c_char, c_int, c_void};
 
 /// Expects something of a scope.
 fn expect(scope: aclshim_scope, expected: impl FnOnce() -> Expectation) -> Answer {
-    at_desk(|state| {
+    locked(|state| {
         let scope = state.scope(scope)?;
         if !lock::has_room(0) {
             return Err(ACLSHIM_MEMORY);
@@ -24,12 +24,12 @@ fn expect(scope: aclshim_scope, expected: impl FnOnce() -> Expectation) -> Answe
 }
 
 /// Answers to a demand. One that is refused, because it makes no sense or there is no room, is an expectation that is not
-/// met: whoever mistypes it rarely looks at the answer, and would take the silence for a good sign.
+/// met: a caller that mistypes it rarely looks at the answer, and would take the silence for a good sign.
 fn demand(scope: aclshim_scope, function: &'static str, work: impl FnOnce() -> Answer) -> i64 {
     answer(|| {
         work().inspect_err(|error| {
-            // Where there is no such scope, or it is another's, or nobody can be asked, this finds the same.
-            let _ = at_desk(|state| {
+            // Where there is no such scope, or it is another thread's, or the lock cannot be had, this fails too.
+            let _ = locked(|state| {
                 let scope = state.scope(scope)?;
                 if lock::has_room(0) {
                     scope.expectations.push(Expectation::Refused { function, error: *error });
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
             return Err(ACLSHIM_INVALID);
         }
         // What finds no room there is counted there, as lost.
-        let _ = tell_mark(given.cut(text::MOST));
+        let _ = annotate_mark(given.cut(text::MOST));
         Ok(0)
     })
 }
@@ -168,7 +168,7 @@ unsafe fn name(named: NamedObject, name: *const c_char) -> Answer {
     if !given.is_null() && !given.is_name() {
         return Err(ACLSHIM_INVALID);
     }
-    at_desk(|state| {
+    locked(|state| {
         if !lock::has_room(0) {
             return Err(ACLSHIM_MEMORY);
         }
@@ -178,10 +178,10 @@ unsafe fn name(named: NamedObject, name: *const c_char) -> Answer {
     // As above: it holds here, whether or not there is room for it in the record.
     let _ = match named {
         NamedObject::Stream(stream) => {
-            tell_name(aclshim_trace::record::annotation::NamedKind::Stream, stream, 0, given.bytes())
+            annotate_name(aclshim_trace::record::annotation::NamedKind::Stream, stream, 0, given.bytes())
         }
         NamedObject::Buffer { begin, size } => {
-            tell_name(aclshim_trace::record::annotation::NamedKind::Buffer, begin, size, given.bytes())
+            annotate_name(aclshim_trace::record::annotation::NamedKind::Buffer, begin, size, given.bytes())
         }
     };
     Ok(0)
@@ -217,7 +217,7 @@ pub extern "C" fn fail_exit(status: c_int) -> i64 {
         if !(0..=255).contains(&status) {
             return Err(ACLSHIM_INVALID);
         }
-        // Not at the desk: libc takes its own lock, and memory.
-        if edge::undisturbed(|| exit::set(status)) == Some(true) { Ok(0) } else { Err(ACLSHIM_MEMORY) }
+        // Not under the lock: libc takes its own lock, and memory.
+        if edge::with_signals_blocked(|| exit::set(status)) == Some(true) { Ok(0) } else { Err(ACLSHIM_MEMORY) }
     })
 }

@@ -1,13 +1,13 @@
 //! What stands behind the members of the table: the arguments of C come in, and answers go out.
 //!
-//! The caller's memory is touched here and in [`text`](super::text) only, and not at the desk: a fault that is handled by
+//! The caller's memory is touched here and in [`text`](super::text) only, and not under the lock: a fault that is handled by
 //! a jump leaves nothing taken.
 
 use super::aclshim_error::{self, *};
 use super::end::{self, Ended};
 use super::state::{Reach, Scope, State};
 use super::text::{self, Given};
-use super::{access, expect, lock, watch};
+use super::{access, expect, lock, observer};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
 use crate::boot;
 use crate::call::entry::TABLE;
@@ -15,11 +15,11 @@ use crate::guest::edge;
 use crate::guest::state::ShimState;
 use crate::guest::thread::{self, stack};
 use crate::loader::names::NAMES;
-use crate::record::tell::tell_scope_begin;
+use crate::record::annotate::annotate_scope_begin;
 use core::ffi::{c_char, c_int};
 use core::ptr;
 
-pub mod demands;
+pub mod requests;
 
 type Answer = Result<i64, aclshim_error>;
 
@@ -27,28 +27,28 @@ type Answer = Result<i64, aclshim_error>;
 /// which is to be small: where it lies tells which calls were left.
 #[inline(never)]
 fn answer(work: impl FnOnce() -> Answer) -> i64 {
-    if edge::kept(|| boot::ensure(&TABLE)) != Some(ShimState::Active) {
+    if edge::preserving_errno(|| boot::ensure(&TABLE)) != Some(ShimState::Active) {
         return 0;
     }
-    watch::install();
+    observer::install();
     work().unwrap_or_else(|error| error as i64)
 }
 
-/// Works at the desk.
-fn at_desk<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
+/// Works on the state under the lock.
+fn locked<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
     access::with(work)?
 }
 
-/// The same after the scopes of threads that are gone have ended.
+/// Works on the state under the lock, after the scopes of threads that are gone have ended.
 fn after_the_gone<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
     let (gone, answer) = access::with(|state| (end::retire(state), work(state)))?;
     end::tell_all(gone);
     answer
 }
 
-/// Room for so many to be handed out. Only at the desk.
+/// Room for `count` values to be handed out. Only under the lock.
 fn room_for<T>(count: usize) -> Result<Vec<T>, aclshim_error> {
-    // SAFETY: NULL, or the heap that is ours at the desk.
+    // SAFETY: NULL, or the heap that is ours under the lock.
     let heap = unsafe { thread::current().heap.get().as_ref() };
     let has_block = heap.is_some_and(|heap| heap.has_block(count.saturating_mul(size_of::<T>())));
     if has_block && lock::has_room(0) { Ok(Vec::with_capacity(count)) } else { Err(ACLSHIM_MEMORY) }
@@ -69,7 +69,7 @@ fn look<T>(
     })
 }
 
-/// Hands what was made at the desk to the caller: as much of each as it knows, and as many as it has room for.
+/// Hands what was made under the lock to the caller: as much of each as it knows, and as many as it has room for.
 ///
 /// # Safety
 /// There is room for `room` structures of `size` bytes at `to`.
@@ -93,7 +93,7 @@ fn is_room<T>(to: *mut T, size: usize, room: usize) -> Result<(), aclshim_error>
 }
 
 pub extern "C" fn active() -> c_int {
-    edge::kept(|| c_int::from(boot::ensure(&TABLE) == ShimState::Active)).unwrap_or(0)
+    edge::preserving_errno(|| c_int::from(boot::ensure(&TABLE) == ShimState::Active)).unwrap_or(0)
 }
 
 pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclshim_scope {
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclsh
         let name = unsafe { Given::new(name) };
         let (id, parent) =
             after_the_gone(|state| state.begin(&name.lossy(), reach).map(|scope| (scope.id, scope.parent)))?;
-        let _ = tell_scope_begin(id as u32, parent as u32, name.cut(text::MOST));
+        let _ = annotate_scope_begin(id as u32, parent as u32, name.cut(text::MOST));
         Ok(id)
     })
 }
@@ -124,7 +124,7 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
     })
 }
 
-/// The program ends: what is still expected of scopes that nobody has ended was not met.
+/// The program ends: what is still expected of scopes that were not ended was not met.
 pub fn end_all() -> Result<(), aclshim_error> {
     while let Some(ended) = access::with(|state| {
         let at = state.scopes.iter().position(Scope::has_expectations)?;

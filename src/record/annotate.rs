@@ -1,4 +1,4 @@
-//! What a program tells of itself, put into the record of the calling thread: scopes, marks, and names.
+//! Annotations that a program makes of its own run, in the record of the calling thread: scopes, marks, and names.
 //!
 //! Only from functions that a program calls for that; never on the way of a copy. A thread that has not copied yet gets its
 //! cursor in the ring file as with its first copy. A fork child starts its own file, in which none of this stands.
@@ -12,50 +12,50 @@ use aclshim_trace::ring::layout::Mode;
 use aclshim_trace::system::clock::{monotonic_ns, ticks};
 use core::sync::atomic::Ordering;
 
-/// What became of it.
+/// What became of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Annotated {
     /// It is in the record.
     Yes,
     /// Nothing is recorded here.
     Off,
-    /// There was no room. A full ring tells of it later; where there is none, the next one that a thread gets does.
+    /// There was no room. A full ring records the loss later; where there is none, the next one that a thread gets does.
     NoRoom,
 }
 
 /// A scope begins, in the scope `parent` or in none (0).
-pub fn tell_scope_begin(id: u32, parent: u32, name: &[u8]) -> Told {
-    tell(&AnnotationRef::scope(id, parent, name))
+pub fn annotate_scope_begin(id: u32, parent: u32, name: &[u8]) -> Annotated {
+    annotate(&AnnotationRef::scope(id, parent, name))
 }
 
-/// A scope ends; so many expectations have failed in it.
-pub fn tell_scope_end(id: u32, failures: u64) -> Told {
-    tell(&AnnotationRef::scope_end(id, failures))
+/// A scope ends, in which that many expectations have failed.
+pub fn annotate_scope_end(id: u32, failures: u64) -> Annotated {
+    annotate(&AnnotationRef::scope_end(id, failures))
 }
 
 /// A mark, at this moment of this thread.
-pub fn tell_mark(text: &[u8]) -> Told {
-    tell(&AnnotationRef::mark(text))
+pub fn annotate_mark(text: &[u8]) -> Annotated {
+    annotate(&AnnotationRef::mark(text))
 }
 
 /// From now on a stream, or the `size` bytes from `begin` on, are called so; an empty name takes that back.
-pub fn tell_name(kind: NamedKind, begin: u64, size: u64, name: &[u8]) -> Told {
-    tell(&AnnotationRef::name(kind, begin, size, name))
+pub fn annotate_name(kind: NamedKind, begin: u64, size: u64, name: &[u8]) -> Annotated {
+    annotate(&AnnotationRef::name(kind, begin, size, name))
 }
 
-fn tell(telling: &AnnotationRef<'_>) -> Told {
+fn annotate(annotation: &AnnotationRef<'_>) -> Annotated {
     if !settings().records() {
-        return Told::Off;
+        return Annotated::Off;
     }
-    // Signals held back: what a handler told in between would part the slots from their claim.
-    let told = edge::undisturbed(|| {
+    // Signals blocked: an annotation that a handler made in between would part the slots from their claim.
+    let annotated = edge::with_signals_blocked(|| {
         let cursor = match take_cursor() {
             Ok(cursor) => cursor,
-            Err(Nowhere::Off) => return Told::Off,
-            Err(Nowhere::Early) => return Told::NoRoom,
+            Err(Nowhere::Off) => return Annotated::Off,
+            Err(Nowhere::Early) => return Annotated::NoRoom,
             Err(Nowhere::NoRing(process)) => {
                 process.notes_missed.fetch_add(1, Ordering::Relaxed);
-                return Told::NoRoom;
+                return Annotated::NoRoom;
             }
         };
         let now = ticks(cursor.clock.load(Ordering::Relaxed));
@@ -69,9 +69,9 @@ fn tell(telling: &AnnotationRef<'_>) -> Told {
         };
         let is_put_off = drain::is_still_put_off();
         // SAFETY: the cursor is open, and this thread's.
-        let is_told = unsafe { cursor.annotate(telling, now, wait) };
+        let is_written = unsafe { cursor.annotate(annotation, now, wait) };
         come_back(cursor, is_put_off);
-        if is_told { Told::Yes } else { Told::NoRoom }
+        if is_written { Annotated::Yes } else { Annotated::NoRoom }
     });
-    told.unwrap_or(Told::NoRoom)
+    annotated.unwrap_or(Annotated::NoRoom)
 }

@@ -1,8 +1,8 @@
 //! Who sees whom: what the loader would find for an object beyond the global scope.
 //!
 //! An object that was opened late sees what it needs itself, and what is needed by the objects
-//! that need it: whoever was opened brought them all into one scope. The needs stand in the
-//! objects' own tables. Everything here runs under the loader's lock, so that nobody's strings go
+//! that need it: the object that was opened brought them all into one scope. The needs stand in the
+//! objects' own tables. Everything here runs under the loader's lock, so that no object's strings go
 //! away; its holder may take it again, but nothing else of libdl may be called.
 
 use crate::loader::names::real_in;
@@ -43,7 +43,7 @@ static SHARED: Shared =
 
 /// Why there is no answer.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Blind {
+pub enum NotVisible {
     /// There is nothing to see.
     Nothing,
     /// It cannot be found out here: too many objects, a fork child, or an interrupted user of the map.
@@ -51,18 +51,18 @@ pub enum Blind {
 }
 
 /// Calls `work` under the loader's lock with a map of all objects.
-fn with_map<T>(work: impl FnOnce(&Map) -> Option<T>) -> Result<T, Blind> {
+fn with_map<T>(work: impl FnOnce(&Map) -> Option<T>) -> Result<T, NotVisible> {
     let mut work = Some(work);
-    let mut answer = Err(Blind::Unknown);
+    let mut answer = Err(NotVisible::Unknown);
     // The outer visit holds the lock while we look around.
     objects::each(|_, _| {
         if let Some(work) = work.take()
             && !SHARED.is_taken.swap(true, Ordering::Acquire)
         {
-            // SAFETY: the flag was ours to set, so nobody else uses the map until we take it back.
+            // SAFETY: the flag was ours to set, so no other thread uses the map until we clear it.
             let map = unsafe { &mut *SHARED.map.get() };
             if map.fill() {
-                answer = work(map).ok_or(Blind::Nothing);
+                answer = work(map).ok_or(NotVisible::Nothing);
             }
             SHARED.is_taken.store(false, Ordering::Release);
         }
@@ -102,7 +102,7 @@ impl Map {
         self.nodes().find(|(_, node)| node.object.span.holds(address)).map(|(at, _)| at)
     }
 
-    /// The object at a place and everybody who needs it, directly or not.
+    /// The object at a place and all objects that need it, directly or not.
     fn dependents(&self, of: usize) -> Set {
         let mut set = Set::default();
         set.add(of);
@@ -165,7 +165,7 @@ unsafe fn hash(text: *const c_char) -> u64 {
 
 /// The function that the code at `caller` sees in a scope of its own: in an object that shares a
 /// dependent with the caller's. An object that came with the program has no such scope.
-pub fn visible_from(caller: usize, function: usize) -> Result<usize, Blind> {
+pub fn visible_from(caller: usize, function: usize) -> Result<usize, NotVisible> {
     with_map(|map| {
         let at = map.holder(caller).filter(|&at| at >= bindings::resident_objects())?;
         let callers = map.dependents(at);
@@ -181,7 +181,7 @@ pub fn is_needed(address: usize, caller: usize) -> bool {
 }
 
 /// The function that `object` itself brings: the first definition among what it needs, nearest first.
-pub fn brought_by(object: &Object, function: usize) -> Result<usize, Blind> {
+pub fn brought_by(object: &Object, function: usize) -> Result<usize, NotVisible> {
     with_map(|map| {
         let (first, _) = map.nodes().find(|(_, node)| node.object.identity() == object.identity())?;
         let mut seen = Set::default();

@@ -1,5 +1,5 @@
-//! What a call meets on the long way while a scope is open: a ticket when it begins, findings as they are told, and its
-//! end. A call that never ends keeps its ticket: nothing here needs a clean-up.
+//! The open scopes as an observer of calls: what the slow path reports of each call goes to the entry of that call. A call
+//! that never ends keeps its entry: nothing here needs a clean-up.
 
 use super::access;
 use super::entry::{Entry, Fate};
@@ -80,7 +80,7 @@ impl CallObserver for Scopes {
             (Form::Batch(batch), Some(code)) => unsafe { arrays::copied(batch, code) },
             _ => None,
         };
-        // Not at the desk for the first time: nobody is to wait for a fault.
+        // Before the lock is taken: no thread is to wait for a fault.
         copied.iter().for_each(arrays::Copied::touch);
         access::note(|state| {
             // A fork child ends what its parent began, and knows nothing of it.
