@@ -95,3 +95,25 @@ fn workspace() -> (BTreeSet<String>, Vec<Edge>) {
     }
     (packages, edges)
 }
+
+/// Paths in backticks, and the targets of links.
+fn paths_in(page: &str, folder: &str) -> Vec<String> {
+    let prose: String = page.split("```").step_by(2).collect();
+    let spans = prose.split('`').skip(1).step_by(2).map(str::to_owned);
+    let is_path = |span: &String| span.contains('/') && !span.contains(' ') && !span.starts_with('/');
+    let links = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let links = links.map(|(link, _)| format!("{folder}{link}")).filter(|link| !link.contains("://"));
+    spans.filter(is_path).chain(links).collect()
+}
+
+#[test]
+fn every_file_that_the_pages_for_contributors_name_exists() {
+    let mut missing = Vec::new();
+    for (page, folder) in [("docs/architecture.md", "docs/"), ("CONTRIBUTING.md", "")] {
+        let text = fs::read_to_string(root().join(page)).expect(page);
+        let paths = paths_in(&text, folder);
+        assert!(paths.len() > 10, "{page}: {paths:?}");
+        missing.extend(paths.iter().filter(|path| !root().join(path).exists()).map(|path| format!("{page}: {path}")));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
