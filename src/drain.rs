@@ -6,7 +6,7 @@
 //!
 //! There are two threads. A program may end by its last thread's end, and libc then runs what the
 //! program has for its end on that thread; so the last one must not be the drain, which has no
-//! descriptor of the program's. The keeper has, and a stack as large as any: it waits for the drain, which ends
+//! descriptor of the program's. The supervisor has, and a stack as large as any: it waits for the drain, which ends
 //! when the program has no other thread left.
 
 use crate::guest::log::{self, Event};
@@ -76,7 +76,7 @@ pub fn is_still_put_off() -> bool {
     is_put_off(process)
 }
 
-/// Starts the keeper; errno or 0.
+/// Starts the supervisor; errno or 0.
 fn start() -> i32 {
     // A sandbox that refuses what libc's locks wait with lets a program of one thread live, and one of several die.
     let word = AtomicU32::new(0);
@@ -88,7 +88,7 @@ fn start() -> i32 {
         }
     }
     // SAFETY: a thread of our own, which is not joined. It inherits that signals are blocked.
-    spawn(keep, None).map_or_else(|failed| failed, |id| unsafe { libc::pthread_detach(id) })
+    spawn(supervise, None).map_or_else(|failed| failed, |id| unsafe { libc::pthread_detach(id) })
 }
 
 /// Starts a thread with a stack of that size, or of the usual one.
@@ -117,7 +117,7 @@ fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void, stack: Option<usize>) 
 
 /// Blocks all signals but that of a sandbox, takes a name, and runs where and as any thread of the program may. By
 /// libc's function: the raw call would also block the signals that libc needs itself, and the host's setuid would hang.
-fn keep_out_of_sight() {
+fn set_up_thread() {
     // SAFETY: signal sets of ours, our own thread's name.
     unsafe {
         let mut all = core::mem::zeroed();
@@ -136,11 +136,11 @@ fn keep_out_of_sight() {
     }
 }
 
-extern "C" fn keep(_: *mut c_void) -> *mut c_void {
-    keep_out_of_sight();
+extern "C" fn supervise(_: *mut c_void) -> *mut c_void {
+    set_up_thread();
     let Some(process) = process::process() else { return ptr::null_mut() };
     // A thread that was about to start one when a handler forked goes on in the child, which may have its own by now.
-    if process.drain.is_kept.swap(true, Ordering::Relaxed) {
+    if process.drain.is_supervised.swap(true, Ordering::Relaxed) {
         return ptr::null_mut();
     }
     match spawn(run, Some(256 << 10)) {
@@ -183,7 +183,7 @@ fn give_up(why: &str) -> ! {
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    keep_out_of_sight();
+    set_up_thread();
     let Some(process) = process::process() else { return ptr::null_mut() };
     let Some(heap) = Heap::for_drain(|| give_up("it needs too much memory")) else {
         not_draining(process, format_args!("there is no memory for it"));

@@ -13,6 +13,6 @@ extern "C" fn at_end() {
     edge::preserving_errno(|| {
         harness::shutdown::at_end();
         drain::finish();
-        process::say_missed();
+        process::log_missed();
     });
 }

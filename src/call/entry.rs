@@ -19,7 +19,7 @@ use crate::guest::edge;
 use crate::loader::gate::{self, Entry, Gate, Gates, PRIVATE, Table};
 use crate::loader::names::COUNT;
 use crate::loader::target;
-use crate::record::frame::{Frame, Short, Words};
+use crate::record::frame::{Frame, OneSlotCall, Words};
 use aclshim_facts::Function;
 use aclshim_facts::abi::{Word, aclError, aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use aclshim_facts::call::*;
@@ -109,7 +109,7 @@ macro_rules! entries {
                     $(let $arg: $ty = Word::from_word(words.next().unwrap_or_default() as u64);)*
                     let gate = &GATES[Function::$name as usize][SLOT];
                     let call: Call = $role;
-                    let short = Short::of(&call).filter(|short| short.fits(gate.slow_path()));
+                    let short = OneSlotCall::of(&call).filter(|short| short.fits(gate.slow_path()));
                     let Some(frame) = short.and_then(|short| Frame::short(Function::$name, caller, short, gate.cursor())) else {
                         // SAFETY: the caller's promise, passed on unchanged. Something follows the call: ended by a
                         // jump, it would lay its stack arguments where the stub has its own words.

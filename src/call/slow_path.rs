@@ -67,7 +67,7 @@ pub unsafe fn run(
 }
 
 fn found(frame: &Frame, ticket: Ticket, judgement: &Judgement) {
-    frame.tell(judgement);
+    frame.record_findings(judgement);
     ticket.found(judgement);
 }
 

@@ -42,7 +42,7 @@ fn locked<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Resul
 /// Works on the state under the lock, after the scopes of threads that are gone have ended.
 fn after_the_gone<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
     let (gone, answer) = access::with(|state| (end::retire(state), work(state)))?;
-    end::tell_all(gone);
+    end::report_all(gone);
     answer
 }
 
@@ -120,7 +120,7 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
             state.look_around(here);
             Ok(Ended::judged(state, scope))
         })?;
-        Ok(ended.tell() as i64)
+        Ok(ended.report() as i64)
     })
 }
 
@@ -131,7 +131,7 @@ pub fn end_all() -> Result<(), aclshim_error> {
         let scope = state.scopes.remove(at);
         Some(Ended::never_ended(state, scope))
     })? {
-        ended.tell();
+        ended.report();
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Ended {
 
     /// Reports the end on standard error, in the results and in the record; returns how many expectations were not met. Not
     /// under the lock.
-    pub fn tell(mut self) -> u64 {
+    pub fn report(mut self) -> u64 {
         let mut count = 0;
         for run in &self.runs {
             match golden::judge(run, &self.scope.name) {
@@ -83,9 +83,9 @@ pub fn retire(state: &mut State) -> Vec<Ended> {
 }
 
 /// Reports the ends of several scopes.
-pub fn tell_all(mut ended: Vec<Ended>) {
+pub fn report_all(mut ended: Vec<Ended>) {
     while let Some(one) = ended.pop() {
-        one.tell();
+        one.report();
     }
     if ended.capacity() > 0 {
         access::forget(ended);

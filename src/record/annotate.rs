@@ -5,7 +5,7 @@
 
 use crate::drain;
 use crate::guest::edge;
-use crate::record::attach::{Nowhere, come_back, take_cursor};
+use crate::record::attach::{NoCursor, schedule_slow_path, take_cursor};
 use crate::settings::settings;
 use aclshim_trace::record::annotation::{AnnotationRef, NamedKind};
 use aclshim_trace::ring::layout::Mode;
@@ -51,9 +51,9 @@ fn annotate(annotation: &AnnotationRef<'_>) -> Annotated {
     let annotated = edge::with_signals_blocked(|| {
         let cursor = match take_cursor() {
             Ok(cursor) => cursor,
-            Err(Nowhere::Off) => return Annotated::Off,
-            Err(Nowhere::Early) => return Annotated::NoRoom,
-            Err(Nowhere::NoRing(process)) => {
+            Err(NoCursor::Off) => return Annotated::Off,
+            Err(NoCursor::Early) => return Annotated::NoRoom,
+            Err(NoCursor::NoRing(process)) => {
                 process.notes_missed.fetch_add(1, Ordering::Relaxed);
                 return Annotated::NoRoom;
             }
@@ -70,7 +70,7 @@ fn annotate(annotation: &AnnotationRef<'_>) -> Annotated {
         let is_put_off = drain::is_still_put_off();
         // SAFETY: the cursor is open, and this thread's.
         let is_written = unsafe { cursor.annotate(annotation, now, wait) };
-        come_back(cursor, is_put_off);
+        schedule_slow_path(cursor, is_put_off);
         if is_written { Annotated::Yes } else { Annotated::NoRoom }
     });
     annotated.unwrap_or(Annotated::NoRoom)

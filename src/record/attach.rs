@@ -53,35 +53,35 @@ pub fn claim(slots: u64) -> Option<Claim> {
         {
             None
         }
-        Some(Err(claim)) => seek(Some(claim), slots),
-        None => seek(None, slots),
+        Some(Err(claim)) => claim_slowly(Some(claim), slots),
+        None => claim_slowly(None, slots),
     }
 }
 
 /// Slots for a call that found no cursor, or no room: `claim` is what it got instead.
 #[cold]
 #[inline(never)]
-fn seek(claim: Option<Claim>, slots: u64) -> Option<Claim> {
+fn claim_slowly(claim: Option<Claim>, slots: u64) -> Option<Claim> {
     if let Some(cursor) = thread::cursor() {
         // Not what was claimed elsewhere: a handler may have found this cursor only just now.
         let claim = claim.filter(|claim| ptr::eq(claim.cursor, cursor));
-        return claim.map_or_else(|| Claim::at(cursor, slots), Err).or_else(|claim| seek_room(claim, slots)).ok();
+        return claim.map_or_else(|| Claim::at(cursor, slots), Err).or_else(|claim| make_room(claim, slots)).ok();
     }
     let thread = thread::current();
     if thread.backoff.get() > 0 {
         thread.backoff.set(thread.backoff.get() - 1);
         match process::process().or_else(|| edge::with_signals_blocked(process::own).flatten()) {
-            Some(process) => process.miss(),
-            None => process::miss_early(),
+            Some(process) => process.count_missed(),
+            None => process::count_early_miss(),
         }
         return None;
     }
     let cursor = edge::with_signals_blocked(attach).flatten()?;
-    Claim::at(cursor, slots).or_else(|claim| seek_room(claim, slots)).ok()
+    Claim::at(cursor, slots).or_else(|claim| make_room(claim, slots)).ok()
 }
 
 /// Room for a claim that found none; if there is still none it is given back, and counted.
-fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
+fn make_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     let Claim { cursor, number: claimed, .. } = claim;
     let is_put_off = drain::is_still_put_off();
     // SAFETY: the cursor is open, and this thread's.
@@ -104,15 +104,15 @@ fn seek_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     } else {
         look(&mut || false)
     };
-    come_back(cursor, is_put_off);
+    schedule_slow_path(cursor, is_put_off);
     number.map(|_| claim).ok_or(())
 }
 
 /// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's
 /// start `is_put_off`, or the library is to be asked who it is.
-pub fn come_back(cursor: &RingCursor, is_put_off: bool) {
+pub fn schedule_slow_path(cursor: &RingCursor, is_put_off: bool) {
     let drain = is_put_off.then(drain::calls).flatten();
-    let Some(calls) = drain.into_iter().chain(identity::seek()).min() else { return };
+    let Some(calls) = drain.into_iter().chain(identity::calls_to_next_attempt()).min() else { return };
     let soon = cursor.next.load(Ordering::Relaxed) + (calls - 1);
     if soon < cursor.limit.load(Ordering::Relaxed) {
         cursor.limit.store(soon, Ordering::Relaxed);
@@ -121,15 +121,15 @@ pub fn come_back(cursor: &RingCursor, is_put_off: bool) {
 
 /// Finds a cursor for this thread, with its first call in this process; a call without one is counted.
 fn attach() -> Option<&'static RingCursor> {
-    let nowhere = match take_cursor() {
+    let reason = match take_cursor() {
         Ok(cursor) => return Some(cursor),
-        Err(nowhere) => nowhere,
+        Err(reason) => reason,
     };
-    match nowhere {
-        Nowhere::Off => {}
-        Nowhere::Early => process::miss_early(),
-        Nowhere::NoRing(process) => {
-            process.miss();
+    match reason {
+        NoCursor::Off => {}
+        NoCursor::Early => process::count_early_miss(),
+        NoCursor::NoRing(process) => {
+            process.count_missed();
             // Each attempt costs a few system calls: the next one comes after twice as many calls.
             let thread = thread::current();
             thread.next_backoff.set((2 * thread.next_backoff.get()).clamp(1, 1 << 16));
@@ -140,7 +140,7 @@ fn attach() -> Option<&'static RingCursor> {
 }
 
 /// Why a thread has no cursor.
-pub enum Nowhere {
+pub enum NoCursor {
     /// Nothing is to be recorded.
     Off,
     /// Too early, or there is no memory at all.
@@ -150,37 +150,37 @@ pub enum Nowhere {
 }
 
 /// Finds a cursor for this thread. Signals are blocked.
-pub fn take_cursor() -> Result<&'static RingCursor, Nowhere> {
+pub fn take_cursor() -> Result<&'static RingCursor, NoCursor> {
     match state::current() {
         ShimState::Active => {}
-        ShimState::Unready => return Err(Nowhere::Early),
-        ShimState::Off | ShimState::Passive => return Err(Nowhere::Off),
+        ShimState::Unready => return Err(NoCursor::Early),
+        ShimState::Off | ShimState::Passive => return Err(NoCursor::Off),
     }
     let thread = thread::current();
     if !thread.visited.replace(true) {
         rebind::refresh(rebind::Trigger::Copy);
     }
-    let process = process::own().ok_or(Nowhere::Early)?;
+    let process = process::own().ok_or(NoCursor::Early)?;
     // A signal handler may have come before us.
     if let Some(cursor) = thread::cursor() {
         return Ok(cursor);
     }
-    let cursor = process.make_file(say_nonsense).and_then(|file| process.open(&thread.own, thread::id(), &file));
+    let cursor = process.make_file(log_nonsense).and_then(|file| process.open(&thread.own, thread::id(), &file));
     // A handler of a signal that cannot be blocked may have forked: in the child the cursor is not open, and the ring its parent's.
     if !process.is_own() {
-        return thread::cursor().ok_or(Nowhere::Early);
+        return thread::cursor().ok_or(NoCursor::Early);
     }
-    let cursor = cursor.ok_or(Nowhere::NoRing(process))?;
+    let cursor = cursor.ok_or(NoCursor::NoRing(process))?;
     // Last: a handler that interrupts this finds no cursor, or an open one.
     thread.cursor.set(cursor);
     drain::ensure(process);
-    come_back(cursor, drain::is_still_put_off());
+    schedule_slow_path(cursor, drain::is_still_put_off());
     Ok(cursor)
 }
 
 /// Logs which settings make no sense.
 #[inline(never)] // what it has on the stack is not to lie under the rest
-fn say_nonsense() {
+fn log_nonsense() {
     for (line, why) in settings().wrong.iter() {
         log::nonsense_line(line, why);
     }

@@ -41,7 +41,7 @@ pub struct Frame {
 }
 
 /// A call that may fit into one slot.
-pub struct Short {
+pub struct OneSlotCall {
     layout: Layout,
     kind: u32,
     words: [u64; 4],
@@ -49,7 +49,7 @@ pub struct Short {
     reasons: SlowPathReasons,
 }
 
-impl Short {
+impl OneSlotCall {
     /// The call in one slot, if its form has a chance.
     #[inline(always)]
     pub fn of(call: &Call) -> Option<Self> {
@@ -82,7 +82,7 @@ impl Frame {
     /// `None` if there is anything unusual about it: the slow path knows what to do. (So nothing is called
     /// on the short one, and the arguments stay in their registers.)
     #[inline(always)]
-    pub fn short(function: Function, caller: usize, short: Short, cursor: *const RingCursor) -> Option<Self> {
+    pub fn short(function: Function, caller: usize, short: OneSlotCall, cursor: *const RingCursor) -> Option<Self> {
         // SAFETY: NULL, or a cursor that lives as long as its thread.
         let cursor = unsafe { cursor.as_ref() }?;
         let (here, outer) = (thread::stack(), cursor.outermost.load(Ordering::Relaxed));
@@ -199,10 +199,10 @@ impl Frame {
         }
     }
 
-    /// Tells what was found wrong with a call that began as [`long`](Self::long): in its record, and in notes behind it.
+    /// Records what was found wrong with a call that began as [`long`](Self::long): in its record, and in notes behind it.
     #[cold]
     #[inline(never)]
-    pub fn tell(&self, judgement: &Judgement) {
+    pub fn record_findings(&self, judgement: &Judgement) {
         // SAFETY: NULL, or the calling thread's own.
         let Some(cursor) = (unsafe { self.cursor.as_ref() }).filter(|cursor| cursor.is_open()) else { return };
         self.add(&found_words(judgement.bits, judgement.extent()));

@@ -12,8 +12,8 @@ pub struct DrainHandshake {
     pub asked: AtomicU32,
     /// Which of these the drain has answered.
     pub answered: AtomicU32,
-    /// Whether it has its keeper.
-    pub is_kept: AtomicBool,
+    /// Whether it has its supervisor.
+    pub is_supervised: AtomicBool,
     /// How long its start is put off.
     pub backoff: Backoff,
 }

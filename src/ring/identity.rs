@@ -137,7 +137,7 @@ pub fn is_wanted() -> bool {
 
 /// After how many calls of a thread the next one should look whether it can ask, if that was not done. It takes the slow
 /// path for that: where no call succeeds, fewer and fewer do.
-pub fn seek() -> Option<u64> {
+pub fn calls_to_next_attempt() -> Option<u64> {
     is_wanted().then(|| 1 << SAID.sought.fetch_add(1, Ordering::Relaxed).min(10))
 }
 
@@ -187,14 +187,14 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
             });
             SAID.state.store(if is_answered { KNOWN } else { NEW }, Ordering::Release);
             if is_answered {
-                spread(header());
+                publish_all(header());
             }
         }
     });
 }
 
 /// Passes on what the library has said: to the rules, and to the readers of the ring file.
-fn spread(header: Option<&Header>) {
+fn publish_all(header: Option<&Header>) {
     // SAFETY: the texts are not written any more.
     let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
     let form = SAID.form.load(Ordering::Relaxed);

@@ -29,7 +29,7 @@ static MAPPINGS: [Mapping; MOST_RINGS as usize + 1] = [const {
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Remembers what was mapped.
-pub fn keep<T>(at: *const T, size: usize) {
+pub fn remember<T>(at: *const T, size: usize) {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let Some(mapping) = MAPPINGS.get(number) else { return };
     mapping.size.store(size, Ordering::Relaxed);
@@ -37,7 +37,7 @@ pub fn keep<T>(at: *const T, size: usize) {
     mapping.at.store(at.cast_mut().cast(), Ordering::Release);
 }
 
-/// In a fork child: replaces what the parent has [kept](keep). The child has one thread; a signal handler, or a handler of
+/// In a fork child: replaces what the parent has [remembered](remember). The child has one thread; a signal handler, or a handler of
 /// `fork` before this one, may have made a ring of its own. Changes errno.
 pub fn replace_in_child() {
     let count = COUNT.load(Ordering::Relaxed);

@@ -74,7 +74,7 @@ pub fn process() -> Option<&'static Process> {
 }
 
 /// Counts a call that found nothing to be counted in.
-pub fn miss_early() {
+pub fn count_early_miss() {
     generation::early().fetch_add(1, Ordering::Relaxed);
 }
 
@@ -148,7 +148,7 @@ impl Process {
         })
     }
 
-    fn keep(&self, file: &OwnRingFile) {
+    fn remember(&self, file: &OwnRingFile) {
         self.inode.store(file.inode, Ordering::Relaxed);
         self.pid.store(file.pid, Ordering::Relaxed);
         self.slots.store(file.slots, Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl Process {
     }
 
     /// Counts a call that found no ring.
-    pub fn miss(&self) {
+    pub fn count_missed(&self) {
         match self.header() {
             Some(header) => _ = header.not_recorded.fetch_add(1, Ordering::Relaxed),
             None => {
@@ -209,8 +209,8 @@ impl Process {
         let made = file::create(ring_dir, settings.slots(), identity::fill);
         match made {
             Ok(file) => {
-                inherited::keep(file.header, layout::HEADER);
-                self.keep(&file);
+                inherited::remember(file.header, layout::HEADER);
+                self.remember(&file);
                 self.state.store(READY, Ordering::Release);
                 self.hand_over();
                 // When others see the file: until then a kill would leave one that cannot be read.
@@ -296,7 +296,7 @@ impl Process {
 }
 
 /// Says at the end what was lost where there is no file to say it in.
-pub fn say_missed() {
+pub fn log_missed() {
     let missed = match process() {
         // None could be made, or none was to be: see `make_file`.
         Some(process) if process.header().is_none() => {

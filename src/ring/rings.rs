@@ -144,7 +144,7 @@ impl Rings {
         }
         let added = added?;
         let (at, bytes) = added.memory();
-        inherited::keep(at, bytes);
+        inherited::remember(at, bytes);
         self.slots.store(file.slots, Ordering::Relaxed);
         let own = (caller == Caller::WantsOne).then(|| added.get(0)).flatten();
         if let Some((control, _)) = own {

@@ -266,7 +266,7 @@ impl Object {
         const BUILD_ID: u32 = 3;
         let (headers, count) = self.headers;
         for header in (0..count).map(|n| {
-            // SAFETY: so many headers belong to this object.
+            // SAFETY: that many headers belong to this object.
             unsafe { &*headers.add(n) }
         }) {
             if header.p_type != libc::PT_NOTE {

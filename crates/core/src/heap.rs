@@ -96,7 +96,7 @@ impl Heap {
 
     fn make(reserved: usize, exhausted: Option<fn() -> !>, before: *mut Heap) -> Option<*mut Heap> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping, checked, of which nobody knows yet.
+        // SAFETY: a new mapping, checked, and not shared yet.
         unsafe {
             let at = libc::mmap(ptr::null_mut(), reserved, libc::PROT_NONE, flags, -1, 0);
             if at == libc::MAP_FAILED {
@@ -139,7 +139,7 @@ impl Heap {
             }
             None => layout.size(),
         };
-        // As its class is large, so that whoever gets it next may ask for any alignment of that class.
+        // As its class is large, so that its next user may ask for any alignment of that class.
         let at = self.next.next_multiple_of(layout.align().max(size.min(PAGE)).max(SMALLEST));
         match at.checked_add(size).filter(|&after| self.reaches(after)) {
             Some(after) => {
@@ -204,17 +204,17 @@ impl Heap {
                 let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
                 let Range { start, end } = pages_behind_link(block as usize, SMALLEST << class, page);
                 if start < end {
-                    // SAFETY: pages of a free block of ours, and of nobody else.
+                    // SAFETY: pages of a free block of ours, and of no other.
                     unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) };
                 }
             }
         }
     }
 
-    /// Puts a block that nobody uses on its list.
+    /// Puts an unused block on its list.
     fn list(&mut self, block: *mut u8, class: usize) {
         let free = block.cast::<Free>();
-        // SAFETY: a block of ours that nobody uses, and that is large enough.
+        // SAFETY: an unused block of ours that is large enough.
         unsafe { free.write(Free { next: self.free[class] }) };
         fence(Ordering::Release); // a fork must not see the list without the link
         self.free[class] = free;
@@ -229,7 +229,7 @@ impl Heap {
 
 /// Makes a part of what a heap has reserved accessible; whether that was possible.
 fn open(at: usize, size: usize) -> bool {
-    // SAFETY: pages of our own that nobody uses yet.
+    // SAFETY: pages of our own that are not used yet.
     unsafe { libc::mprotect(at as *mut _, size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
