@@ -1,17 +1,12 @@
 //! What records add up to: calls, bytes, errors and durations by function.
 
-use crate::seen;
 use aclshim_facts::Function;
-use aclshim_facts::abi;
+use aclshim_facts::abi::{self, aclrtMemcpyKind};
 use aclshim_facts::call::Amount;
 use aclshim_facts::direction::Direction;
+use aclshim_trace::record::Call;
 use aclshim_trace::record::slot::{Head, Layout, Words};
-use aclshim_trace::record::{Call, End, Entry};
 use aclshim_trace::system::clock::Calibration;
-use std::collections::BTreeMap;
-
-/// The most open calls that are remembered, so that a stream of calls that never end cannot eat the memory.
-const MOST_OPEN: usize = 65_536;
 
 /// Sixteen for each power of two from 16 on, and one for each smaller number.
 const BUCKETS: usize = 16 * 61;
@@ -147,22 +142,13 @@ impl Sums {
     }
 }
 
-/// A call whose end has not been read yet.
-#[derive(Debug)]
-struct Open {
-    index: usize,
-    bytes: u64,
-    is_left: bool,
-    is_nested: bool,
-}
-
-/// The records of one process, added up in the order of their rings.
+/// The calls of one process, added up. Which of them are under way is known to the
+/// [interpreter](crate::interpreter), which reports each change here.
 #[derive(Debug, Default)]
 pub struct Account {
     /// By the header's numbers; by these and by kind where that is asked for.
     sums: Vec<Sums>,
     by_kind: bool,
-    open: BTreeMap<(u32, u64), Open>,
 }
 
 /// The kinds of copy that an account tells apart: those with a name, all others, and for calls without a kind, which are
@@ -184,7 +170,7 @@ fn kind_of(function: Option<Function>, call: &Call) -> usize {
     let kind = function.and_then(|function| function.call(&call.arguments).kind());
     match kind {
         Some(kind) => usize::try_from(kind.0).map_or(OTHER_KIND, |kind| kind.min(OTHER_KIND)),
-        None => NO_KIND + seen::direction(None, call) as usize,
+        None => NO_KIND + direction(None, call) as usize,
     }
 }
 
@@ -194,6 +180,18 @@ fn named(kind: usize) -> (&'static str, Direction) {
         NO_KIND.. => ("NONE", Direction::ALL[kind - NO_KIND]),
         OTHER_KIND => ("OTHER", Direction::Unknown),
         _ => (abi::KINDS[kind], Direction::of_kind(kind as i32)),
+    }
+}
+
+/// Which way the bytes of a call of that kind went.
+pub(crate) fn direction(kind: Option<aclrtMemcpyKind>, call: &Call) -> Direction {
+    match kind {
+        Some(kind) => Direction::of_kind(kind.0),
+        None => call
+            .batch
+            .as_ref()
+            .and_then(|batch| batch.direction)
+            .map_or(Direction::Unknown, |(dst, src)| Direction::of_places(dst.into(), src.into())),
     }
 }
 
@@ -215,36 +213,42 @@ impl Account {
         if self.by_kind { function * KINDS + kind() } else { function }
     }
 
-    /// Adds a record of ring `ring`; `function` is what the process called number `call.function`.
-    pub fn add(&mut self, ring: u32, entry: &Entry, function: Option<Function>, clock: Option<&Calibration>) {
-        match entry {
-            Entry::Call(call) => self.call(ring, call, function, clock),
-            Entry::End { of, end } => {
-                if let Some(open) = self.open.remove(&(ring, *of)) {
-                    if !open.is_left && !open.is_nested {
-                        self.sums(open.index).in_flight -= 1;
-                    }
-                    self.ended(&open, end, clock);
-                }
-            }
-            Entry::Thread { .. }
-            | Entry::Lost { .. }
-            | Entry::Finding { .. }
-            | Entry::Stack { .. }
-            | Entry::Annotation { .. } => {}
+    /// Counts a call whose record was read.
+    pub(crate) fn begun(&mut self, function: Option<Function>, call: &Call) {
+        let sums = self.sums(self.index(call.function.into(), || kind_of(function, call)));
+        if call.is_nested {
+            sums.nested += 1;
+        } else {
+            sums.calls += 1;
+            sums.injected += u64::from(call.is_injected());
         }
     }
 
-    /// Whether a slot is a call of the common kind, which can be added as it is: outermost, done, in one
-    /// slot, and it returned 0.
-    pub fn takes(slot: &Words) -> bool {
-        Head(slot[0]).is_exact() && slot[2] < u64::from(u32::MAX)
+    /// Adds a number of calls to those under way: 1 where the end of a call is awaited, -1 where it is no longer.
+    pub(crate) fn in_flight(&mut self, function: Option<Function>, call: &Call, more: i64) {
+        if !call.is_nested {
+            let sums = self.sums(self.index(call.function.into(), || kind_of(function, call)));
+            sums.in_flight = sums.in_flight.saturating_add_signed(more);
+        }
     }
 
-    /// Adds a slot that it [`takes`](Self::takes), and how long that took, if that can be told. What was under way
-    /// before it on its ring has been [left](Self::leave).
+    /// Adds what a call that has ended returned, how many bytes it moved, and how long it took.
+    pub(crate) fn ended(&mut self, function: Option<Function>, call: &Call, clock: Option<&Calibration>) {
+        let Some(end) = call.end.filter(|_| !call.is_nested) else { return };
+        let sums = self.sums(self.index(call.function.into(), || kind_of(function, call)));
+        if end.code == 0 {
+            sums.bytes = sums.bytes.saturating_add(function.map_or(0, |function| bytes(function, call)));
+        } else {
+            sums.errors += 1;
+        }
+        if let Some(clock) = clock {
+            sums.durations.add(clock.span_ns(end.duration));
+        }
+    }
+
+    /// Adds a [common](crate::seen::Plain) call that returned 0, and how long it took, if that is known.
     #[inline(always)]
-    pub fn take(&mut self, slot: &Words, duration_ns: Option<u64>) {
+    pub(crate) fn common(&mut self, slot: &Words, duration_ns: Option<u64>) {
         let head = Head(slot[0]);
         let index = self.index(head.function().into(), || kind_of_slot(head));
         let sums = self.sums(index);
@@ -273,72 +277,6 @@ impl Account {
     #[cold]
     fn make_room(&mut self, len: usize) {
         self.sums.resize_with(len, Sums::default);
-    }
-
-    fn call(&mut self, ring: u32, call: &Call, function: Option<Function>, clock: Option<&Calibration>) {
-        let index = self.index(call.function.into(), || kind_of(function, call));
-        let open = Open {
-            index,
-            bytes: function.map_or(0, |function| bytes(function, call)),
-            is_left: false,
-            is_nested: call.is_nested,
-        };
-        if call.is_nested {
-            self.sums(index).nested += 1;
-        } else {
-            let sums = self.sums(index);
-            sums.calls += 1;
-            sums.injected += u64::from(call.is_injected());
-            self.leave(ring, call.number);
-        }
-        match &call.end {
-            // A duration that did not fit comes in a record of its own.
-            Some(end) if end.duration < u64::from(u32::MAX) => self.ended(&open, end, clock),
-            _ => {
-                if !call.is_nested {
-                    self.sums(index).in_flight += 1;
-                }
-                self.open.insert((ring, call.number), open);
-                if self.open.len() > MOST_OPEN {
-                    self.open.pop_first();
-                }
-            }
-        }
-    }
-
-    /// An outermost call shows that all before it on the same ring have been left.
-    #[inline]
-    pub fn leave(&mut self, ring: u32, number: u64) {
-        if !self.open.is_empty() {
-            self.leave_open(ring, number);
-        }
-    }
-
-    #[inline(never)]
-    fn leave_open(&mut self, ring: u32, number: u64) {
-        // What stands before one that was left was left with it.
-        let newest = self.open.range_mut((ring, 0)..(ring, number)).rev().map(|(_, open)| open);
-        for open in newest.take_while(|open| !open.is_left) {
-            if !open.is_nested {
-                self.sums[open.index].in_flight -= 1;
-            }
-            open.is_left = true;
-        }
-    }
-
-    fn ended(&mut self, open: &Open, end: &End, clock: Option<&Calibration>) {
-        if open.is_nested {
-            return;
-        }
-        let sums = self.sums(open.index);
-        if end.code == 0 {
-            sums.bytes = sums.bytes.saturating_add(open.bytes);
-        } else {
-            sums.errors += 1;
-        }
-        if let Some(clock) = clock {
-            sums.durations.add(clock.span_ns(end.duration));
-        }
     }
 
     /// By the header's numbers; of an account that does not tell kinds apart.
@@ -377,54 +315,6 @@ fn sum(parts: &[Sums]) -> Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aclshim_trace::record::ARGUMENTS;
-
-    fn call(number: u64, is_nested: bool, end: Option<End>) -> Entry {
-        let mut arguments = [0; ARGUMENTS];
-        arguments[3] = 100;
-        Entry::Call(Call {
-            number,
-            function: Function::aclrtMemcpy as u8,
-            arguments,
-            begin: 0,
-            end,
-            site: 0,
-            is_nested,
-            findings: 0,
-            flags: 0,
-            scope: 0,
-            batch: None,
-        })
-    }
-
-    fn account(entries: &[Entry]) -> Sums {
-        let mut account = Account::default();
-        for entry in entries {
-            account.add(7, entry, Some(Function::aclrtMemcpy), None);
-        }
-        account.total()
-    }
-
-    const GOOD: End = End { duration: 5, code: 0 };
-
-    #[test]
-    fn a_call_in_flight_is_left_once_another_outermost_one_follows() {
-        let open = account(&[call(1, false, None)]);
-        assert_eq!((open.calls, open.in_flight, open.bytes), (1, 1, 0));
-        let nested = account(&[call(1, false, None), call(2, true, Some(GOOD))]);
-        assert_eq!((nested.calls, nested.nested, nested.in_flight), (1, 1, 1));
-        let left = account(&[call(1, false, None), call(2, false, Some(GOOD))]);
-        assert_eq!((left.calls, left.in_flight, left.bytes), (2, 0, 100));
-    }
-
-    #[test]
-    fn an_end_that_comes_apart_completes_its_call() {
-        let end = |of, code| Entry::End { of, end: End { duration: 9, code } };
-        let sums = account(&[call(1, false, None), end(1, 0)]);
-        assert_eq!((sums.calls, sums.in_flight, sums.bytes, sums.errors), (1, 0, 100, 0));
-        let sums = account(&[call(1, false, None), call(2, false, Some(GOOD)), end(1, 7), end(55, 0)]);
-        assert_eq!((sums.calls, sums.in_flight, sums.bytes, sums.errors), (2, 0, 100, 1));
-    }
 
     #[test]
     fn percentiles_are_right_to_a_sixteenth() {

@@ -131,7 +131,7 @@ fn is_told(file: &mut RingFile) -> bool {
 
 /// Drains the file of a process that is gone, and removes it if all has been written.
 pub fn finish(mut file: RingFile) {
-    let mut drain = Drain::new(file.header(), "outside");
+    let mut drain = Drain::outside(file.header());
     finish_with(&mut file, &mut drain);
 }
 

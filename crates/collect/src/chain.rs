@@ -4,12 +4,11 @@ use crate::budget::{Room, Sizes, make_room};
 use crate::directory::{Directory, Identity, file_size_limit, hold, identity};
 use crate::failure::{Failure, Report, Step, Trouble, Why};
 use crate::names::{self, Kind};
-use crate::pen::Pen;
 use crate::usage::Share;
 use aclshim_trace::system::clock::realtime_ns;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -54,16 +53,11 @@ struct Segment {
     limit: u64,
     /// What of it is in the directory's total.
     share: Share,
-    /// None after a failure.
-    open: Option<Open>,
-}
-
-#[derive(Debug)]
-struct Open {
-    /// Ours: holds the lock and is what the system is asked about.
-    file: File,
-    /// What writes.
-    pen: Pen,
+    /// Holds the lock; `None` after a failure.
+    file: Option<File>,
+    /// The bytes that the disk still takes, where a test says so.
+    #[cfg(test)]
+    room: Option<usize>,
 }
 
 impl Chain {
@@ -123,15 +117,15 @@ impl Chain {
     #[cfg(test)]
     pub fn park(&mut self) {
         if let Some(segment) = &mut self.current {
-            segment.open = None;
+            segment.file = None;
         }
     }
 
     /// From now on the disk takes only so many bytes.
     #[cfg(test)]
     pub fn fill_disk(&mut self, room: usize) {
-        if let Some(open) = self.current.as_mut().and_then(|segment| segment.open.as_mut()) {
-            open.pen = Pen::Full(room);
+        if let Some(segment) = &mut self.current {
+            segment.room = Some(room);
         }
     }
 
@@ -145,7 +139,7 @@ impl Chain {
             segment.good > segment.opening && segment.good.saturating_add(len) > segment.limit.min(allowed)
         };
         if let Some(segment) = &mut self.current {
-            let kept = segment.wake(&self.place.dir, self.kind)?;
+            let kept = segment.wake(&self.place.dir)?;
             if let Some(why) = kept {
                 self.report.note_replaced(segment.path.clone(), why);
             }
@@ -211,7 +205,6 @@ fn begin(
             return Err(too_long(&path));
         }
         let about = file.metadata().map_err(|error| Failure::new(Step::Inspect, &path, &error))?;
-        let pen = Pen::new(kind, &file, &path)?;
         let mut segment = Segment {
             path: path.clone(),
             identity: identity(&about),
@@ -219,7 +212,9 @@ fn begin(
             good: 0,
             limit,
             share,
-            open: Some(Open { file, pen }),
+            file: Some(file),
+            #[cfg(test)]
+            room: None,
         };
         segment.write([&bytes, &[]], bytes.len() as u64).map_err(|error| Failure::new(Step::Write, &path, &error))?;
         Ok(segment)
@@ -235,9 +230,9 @@ fn begin(
 
 impl Segment {
     /// Makes sure that the file is open and as we left it; if not, why it must be given up.
-    fn wake(&mut self, dir: &Path, kind: Kind) -> Result<Option<Why>, Failure> {
-        let open = match &mut self.open {
-            Some(open) => open,
+    fn wake(&mut self, dir: &Path) -> Result<Option<Why>, Failure> {
+        let file = match &mut self.file {
+            Some(file) => file,
             none => {
                 let directory = Directory::open(dir)?;
                 let name = self.path.file_name().unwrap_or_default();
@@ -248,16 +243,17 @@ impl Segment {
                     }
                     Err(error) => return Err(Failure::new(Step::Inspect, &self.path, &error)),
                 };
-                // Before the lock and before the pen: it may be anything by now.
+                // Before the lock: it may be anything by now.
                 if !file.metadata().is_ok_and(|about| about.is_file() && identity(&about) == self.identity) {
                     return Ok(Some(Why::Gone));
                 }
                 hold(&file);
-                let pen = Pen::new(kind, &file, &self.path)?;
-                none.insert(Open { file, pen })
+                #[cfg(test)]
+                (self.room = None);
+                none.insert(file)
             }
         };
-        let about = open.file.metadata().map_err(|error| Failure::new(Step::Inspect, &self.path, &error))?;
+        let about = file.metadata().map_err(|error| Failure::new(Step::Inspect, &self.path, &error))?;
         Ok(match () {
             () if about.nlink() == 0 => Some(Why::Gone),
             () if about.len() != self.good => Some(Why::Changed),
@@ -267,12 +263,20 @@ impl Segment {
 
     /// Writes all parts, by one system call where the system takes them at once.
     fn write(&mut self, parts: [&[u8]; 2], len: u64) -> io::Result<()> {
-        let Some(open) = &mut self.open else { return Err(io::Error::from_raw_os_error(libc::EBADF)) };
+        let Some(mut file) = self.file.as_ref() else { return Err(io::Error::from_raw_os_error(libc::EBADF)) };
         let mut slices = parts.map(IoSlice::new);
         let mut slices = &mut slices[..];
         let mut left = len as usize;
         while left > 0 {
-            match open.pen.write(&open.file, slices) {
+            #[cfg(test)]
+            let written = match &mut self.room {
+                Some(0) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+                Some(room) => file.write(&slices[0][..slices[0].len().min(*room)]).inspect(|written| *room -= written),
+                None => file.write_vectored(slices),
+            };
+            #[cfg(not(test))]
+            let written = file.write_vectored(slices);
+            match written {
                 Ok(0) => return Err(io::Error::from_raw_os_error(libc::EIO)),
                 Ok(written) => {
                     let written = written.min(left);
@@ -283,9 +287,9 @@ impl Segment {
                 Err(error) => return Err(error),
             }
         }
-        // The appender's descriptor is not ours to look at: that our file grew shows that it is the one.
-        if open.file.metadata()?.len() != self.good + len {
-            self.open = None;
+        // Another process that appends, too, would end up between our lines.
+        if file.metadata()?.len() != self.good + len {
+            self.file = None;
             return Err(io::Error::from_raw_os_error(libc::ESTALE));
         }
         self.good += len;
@@ -294,11 +298,10 @@ impl Segment {
 
     /// Takes back what stands after the last whole block.
     fn heal(&mut self) -> bool {
-        let Some(open) = &self.open else { return false };
+        let Some(file) = &self.file else { return false };
         // Only ever shorter: making it longer could meet the size limit, and would invent zeros.
-        open.file.metadata().is_ok_and(|about| {
-            about.len() == self.good || (about.len() > self.good && open.file.set_len(self.good).is_ok())
-        })
+        file.metadata()
+            .is_ok_and(|about| about.len() == self.good || (about.len() > self.good && file.set_len(self.good).is_ok()))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::glance::{self, Glance, has_failed};
 use crate::seen::{Plain, Seen, Watch, Whose};
 use aclshim_facts::Function;
 use aclshim_trace::record::slot::{Head, Words};
-use aclshim_trace::record::{Call, Entry, one_slot};
+use aclshim_trace::record::{Call, one_slot};
 
 /// What is known of them all.
 pub struct Common<'a> {
@@ -30,7 +30,7 @@ impl Common<'_> {
                 continue;
             }
             let duration_ns = clock.map(|clock| clock.short_span_ns(slot[2] as u32));
-            account.take(slot, duration_ns);
+            account.common(slot, duration_ns);
             let rules = self.glance.askew(function, slot);
             watch.plain(&Plain { whose, function, number, slot, rules, duration_ns });
         }
@@ -38,12 +38,12 @@ impl Common<'_> {
 
     #[inline(never)]
     fn show_failed<W: Watch + ?Sized>(&self, function: Function, call: Call, account: &mut Account, watch: &mut W) {
-        let whose = self.whose;
-        let entry = Entry::Call(call);
-        account.add(whose.ring, &entry, Some(function), whose.clock());
-        if let Entry::Call(call) = &entry {
-            watch.call(&Seen { whose, function, call, rules: 0, is_left: false });
-        }
+        account.begun(Some(function), &call);
+        account.ended(Some(function), &call, self.whose.clock());
+        let view = Seen { whose: self.whose, function, call: &call, rules: 0, is_left: false };
+        watch.begun(&view);
+        watch.returned(&view);
+        watch.call(&view);
     }
 }
 

@@ -7,12 +7,13 @@
 use crate::account::Account;
 use crate::budget::Sizes;
 use crate::chain::Place;
-use crate::chronicle::Chronicle;
-pub use crate::chronicle::Losses;
 use crate::failure::{Failure, Trouble};
-use crate::inspector::Inspector;
+use crate::interpreter::Interpreter;
 use crate::judge::Total;
 use crate::life::{Life, life};
+use crate::log_writer::LogWriter;
+pub use crate::log_writer::Losses;
+use crate::module_lookup::ModuleLookup;
 use crate::names::{Who, stem};
 use crate::segment::TraceWriter;
 use crate::stderr::Stderr;
@@ -40,15 +41,44 @@ enum Calls {
     Off,
 }
 
+/// Where a drain runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Location {
+    /// On a thread of the process that it drains.
+    Inside,
+    /// In another process.
+    Outside,
+}
+
+impl Location {
+    /// As the log has it.
+    fn word(self) -> &'static str {
+        match self {
+            Location::Inside => "inside",
+            Location::Outside => "outside",
+        }
+    }
+
+    /// The drained process as `/proc` names it, if it can be looked at from here.
+    fn process(self, origin: &Origin) -> Option<String> {
+        match self {
+            Location::Inside => Some("self".into()),
+            Location::Outside => (life(origin) == Life::Alive).then(|| origin.pid.to_string()),
+        }
+    }
+}
+
 /// The drain of one process.
 pub struct Drain {
-    origin: Origin,
+    /// Makes events of the records, for the log.
+    interpreter: Interpreter,
+    modules: ModuleLookup,
     /// Whether the ticks of the process are those of here and now.
     is_of_this_boot: bool,
     calls: Calls,
     trace: TraceWriter,
-    chronicle: Chronicle,
-    drain: &'static str,
+    log: LogWriter,
+    location: Location,
     has_begun: bool,
     /// Whether anything goes to standard error.
     speaks: bool,
@@ -87,13 +117,22 @@ fn bytes_of(header: &Header) -> &[u8] {
 }
 
 impl Drain {
-    /// The drain of the process that `header` describes; `drain` says where it runs.
-    pub fn new(header: &Header, drain: &'static str) -> Self {
-        Self::to(header, drain, Origin::new(header).dir)
+    /// A drain inside the process that `header` describes.
+    pub fn inside(header: &Header) -> Self {
+        Self::new(header, Location::Inside, Origin::new(header).dir)
     }
 
-    /// The same, and its files go to another directory than the process said; its path is absolute.
-    pub fn to(header: &Header, drain: &'static str, dir: PathBuf) -> Self {
+    /// A drain of another process, which `header` describes.
+    pub fn outside(header: &Header) -> Self {
+        Self::outside_to(header, Origin::new(header).dir)
+    }
+
+    /// A drain of another process, with files in another directory than the process said; its path is absolute.
+    pub fn outside_to(header: &Header, dir: PathBuf) -> Self {
+        Self::new(header, Location::Outside, dir)
+    }
+
+    fn new(header: &Header, location: Location, dir: PathBuf) -> Self {
         let origin = Origin::new(header);
         let executable = origin.executable.file_name().unwrap_or_default().as_bytes().to_vec();
         let who = Who {
@@ -112,34 +151,34 @@ impl Drain {
             2 => Calls::Off,
             _ => Calls::Trace,
         };
-        let inspector = Inspector::new(&origin, process_of(&origin, drain));
         Self {
+            modules: ModuleLookup::new(location.process(&origin)),
             is_of_this_boot: origin.is_of_this_boot == Some(true),
             calls,
             trace: TraceWriter::new(place.clone(), bytes_of(header)),
-            chronicle: Chronicle::new(place, &origin, calls == Calls::Json, inspector),
+            log: LogWriter::new(place, origin.pid, calls == Calls::Json),
             is_introduced: false,
             knows_earlier: false,
-            drain,
+            location,
             has_begun: false,
             speaks: false,
             minute: monotonic_ns(),
             second: 0,
             told: Losses::default(),
             fullest: 0,
-            origin,
+            interpreter: Interpreter::live(origin),
         }
     }
 
     /// What also goes to the standard error of the process that it runs in.
     pub fn speak(&mut self, stderr: Stderr) {
         self.speaks = stderr != Stderr::Off;
-        self.chronicle.speak(stderr);
+        self.log.speak(stderr);
     }
 
     /// Whose drain it is.
     pub fn origin(&self) -> &Origin {
-        &self.origin
+        &self.interpreter.origin
     }
 
     /// Writes what there is, and returns how many slots that were. Errors are counted in the header,
@@ -185,20 +224,20 @@ impl Drain {
             // The log is all that will tell of them.
             if self.calls == Calls::Off
                 && !(self.has_begun || self.speaks)
-                && let Some(trouble) = self.chronicle.trouble()
+                && let Some(trouble) = self.log.trouble()
             {
                 return Err(trouble.first.clone());
             }
             if !self.is_introduced && is_known(header) {
                 self.introduce(header);
             }
-            if let Some(modules) = self.chronicle.new_modules(&run) {
+            if let Some(modules) = self.modules.look_up(&run.slots, self.interpreter.judge.modules()) {
                 if self.calls != Calls::Off {
                     self.trace.append(&self.head(kind::MODULES, header), &modules)?;
                 }
-                self.chronicle.modules_written();
+                self.modules.written();
             }
-            let thread = self.chronicle.thread(number, &ring, &run);
+            let thread = self.thread(number, &ring, &run);
             let head = BlockHead { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
             let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
             let never = unread.saturating_sub(run.overwritten);
@@ -221,17 +260,31 @@ impl Drain {
             ring.give_back(run.next);
             moved += run.slots.len() as u64;
             if run.overwritten > 0 {
-                self.chronicle.overwritten(&head, from, run.overwritten);
+                self.log.overwritten(&head, from, run.overwritten);
             }
-            self.chronicle.records(number, &run, self.origin.calibration.as_ref());
+            self.interpreter.block(&head, &mut self.log);
+            self.interpreter.add(number, run.first, &run.slots, &mut self.log);
             if run.slots.len() < RUN / 2 && how != ReadMode::Finish {
                 break;
             }
         }
-        if moved > 0 {
-            self.chronicle.settle(number, self.origin.calibration.as_ref());
+        // Nothing more of the ring is there now: notes about its last call would be. Of a process that is gone nothing follows.
+        if moved > 0 && how == ReadMode::Finish {
+            self.interpreter.finish(number, &mut self.log);
+        } else if moved > 0 {
+            self.interpreter.settle(number, &mut self.log);
         }
         Ok(moved)
+    }
+
+    /// The thread that has written the slots of a run: the owner, or the last one that said so in the ring. 0 if that is
+    /// not known: it may stand in what was overwritten.
+    fn thread(&self, number: u32, ring: &Ring<'_>, run: &SlotRun) -> u32 {
+        match ring.owner() {
+            Some((owner, since)) if run.first >= since => owner,
+            _ if run.overwritten > 0 => 0,
+            _ => self.interpreter.thread(number),
+        }
     }
 
     /// The head of a block that is made now.
@@ -253,9 +306,10 @@ impl Drain {
         }
         self.renew(header);
         self.trace.set_header(bytes_of(header));
-        self.has_begun = self.chronicle.started(&self.origin, self.drain);
-        self.is_introduced = !self.origin.product.is_empty();
-        self.chronicle.learn(&self.origin);
+        let origin = &self.interpreter.origin;
+        self.has_begun = self.log.started(origin, self.location.word());
+        self.is_introduced = !origin.product.is_empty();
+        self.learn();
     }
 
     /// Notes one more moment in the header, and looks what else it says by now.
@@ -263,7 +317,14 @@ impl Drain {
         if self.is_of_this_boot {
             header.later.store(moment_of(header));
         }
-        self.origin = Origin::new(header);
+        self.interpreter.origin = Origin::new(header);
+    }
+
+    /// Takes over what the process has found out of its product by now.
+    fn learn(&mut self) {
+        let Interpreter { judge, origin, .. } = &mut self.interpreter;
+        judge.learn(origin);
+        self.log.settings(judge, origin);
     }
 
     /// What is done now and then.
@@ -274,13 +335,14 @@ impl Drain {
         }
         self.second = now;
         self.renew(header);
-        self.chronicle.troubles(header, &self.trace.take_report());
+        self.log.troubles(header, &self.trace.take_report());
         let losses = losses(header, ring);
         self.write_losses(header, losses);
         if now.saturating_sub(self.minute) >= MINUTE_NS && self.has_begun {
             self.minute = now;
             self.calibrate(header);
-            self.chronicle.sums(&self.origin.functions, losses);
+            let Interpreter { account, origin, .. } = &self.interpreter;
+            self.log.statistics(account, &origin.functions, losses);
         }
     }
 
@@ -306,15 +368,15 @@ impl Drain {
         // A copy: what the host changes between the sum and the writing would spoil the trace from here on.
         let bytes = bytes_of(header).to_vec();
         self.trace.set_header(&bytes);
-        self.origin = Origin::new(header);
-        self.chronicle.learn(&self.origin);
+        self.interpreter.origin = Origin::new(header);
+        self.learn();
         let head = self.head(kind::HEADER, header);
         self.is_introduced = self.calls == Calls::Off || self.trace.append(&head, &bytes).is_ok();
     }
 
     /// Says that this was the last of a process, and why.
     pub fn stop<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, reason: &str) {
-        self.chronicle.troubles(header, &self.trace.take_report());
+        self.log.troubles(header, &self.trace.take_report());
         let losses = losses(header, &ring);
         self.write_losses(header, losses);
         if !self.has_begun {
@@ -324,7 +386,11 @@ impl Drain {
         if self.calls != Calls::Off {
             let _ = self.trace.end(&self.head(kind::END, header));
         }
-        self.chronicle.stopped(reason, losses);
+        for ring in self.interpreter.rings() {
+            self.interpreter.finish(ring, &mut self.log);
+        }
+        let Interpreter { account, judge, .. } = &self.interpreter;
+        self.log.stopped(reason, account, judge.totals(), losses);
         if self.is_well() {
             for control in (0..rings(header)).filter_map(ring).map(|ring| ring.control) {
                 control.ended.store(control.drained.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -334,22 +400,22 @@ impl Drain {
 
     /// Says that these records were left behind by a process that is gone.
     pub fn adopt(&mut self, ring_file: &[u8], slots: u64) {
-        self.chronicle.adopted(ring_file, slots);
+        self.log.adopted(ring_file, slots, &self.interpreter.account);
     }
 
     /// From now on, before there is anything: counts calls by the kind of copy, too.
     pub fn count_kinds(&mut self) {
-        self.chronicle.count_kinds();
+        self.interpreter.account = Account::of_kinds();
     }
 
     /// What the calls that it has written add up to.
     pub fn account(&self) -> &Account {
-        self.chronicle.account()
+        &self.interpreter.account
     }
 
     /// How often each rule was broken.
     pub fn findings(&self) -> &BTreeMap<String, Total> {
-        self.chronicle.findings()
+        self.interpreter.judge.totals()
     }
 
     /// How many calls went with older files.
@@ -369,21 +435,13 @@ impl Drain {
 
     /// What goes wrong now, if anything.
     pub fn trouble(&self) -> Option<&Trouble> {
-        self.trace.trouble().or(self.chronicle.trouble())
+        self.trace.trouble().or(self.log.trouble())
     }
 }
 
 /// Whether the process knows its product.
 fn is_known(header: &Header) -> bool {
     header.product[0].load(Ordering::Acquire) != 0
-}
-
-/// The process as `/proc` names it, if it can be looked at from here.
-fn process_of(origin: &Origin, drain: &str) -> Option<String> {
-    match drain {
-        "inside" => Some("self".into()),
-        _ => (life(origin) == Life::Alive).then(|| origin.pid.to_string()),
-    }
 }
 
 /// How many outermost calls a run holds.

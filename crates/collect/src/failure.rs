@@ -17,8 +17,6 @@ pub enum Step {
     Inspect,
     /// Making a line of an event: see [`crate::install`].
     Subscriber,
-    /// Handing a new log file to the appender.
-    HandOver,
     /// Writing. A file size limit (RLIMIT_FSIZE) is this with EFBIG, and nothing was tried:
     /// a write beyond it is a signal that ends the host.
     Write,
@@ -33,7 +31,6 @@ impl Step {
             Step::Create => "create",
             Step::Inspect => "inspect",
             Step::Subscriber => "make a line",
-            Step::HandOver => "hand over",
             Step::Write => "write",
         }
     }

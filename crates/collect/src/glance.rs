@@ -1,6 +1,5 @@
 //! The quick look at calls of one slot: of nearly every call in a trace there is nothing to tell.
 
-use crate::judge::HELD;
 use aclshim_facts::Function;
 use aclshim_facts::rules::{ALIGN_64, has_sound_ranges, is_sound_fill, sound_kinds};
 use aclshim_facts::world::Form;
@@ -22,6 +21,9 @@ impl Linear {
         Self { kinds: sound_kinds(function, form), askew: if function == Function::aclrtMemcpy { 0 } else { 63 } }
     }
 }
+
+/// Number of failed calls of a run whose places are remembered: a note may be about one of them.
+pub(crate) const LAST: usize = 4;
 
 /// So many call sites are found at once.
 const QUICK: usize = 256;
@@ -69,13 +71,13 @@ pub struct Run {
     /// How many of them have failed.
     failed: usize,
     /// Where the last of these stand, in turn.
-    last_failed: [usize; HELD],
+    last_failed: [usize; LAST],
 }
 
 impl Run {
     /// Where the last calls stand that have failed, the first of them first.
     pub fn last_failed(&self) -> impl Iterator<Item = usize> {
-        (self.failed.saturating_sub(HELD)..self.failed).map(|at| self.last_failed[at % HELD])
+        (self.failed.saturating_sub(LAST)..self.failed).map(|at| self.last_failed[at % LAST])
     }
 }
 
@@ -165,7 +167,7 @@ impl Glance {
         if has_failed(slot) {
             // What the host has noted of it would stand behind it.
             next.filter(|next| rules == 0 && Head(next[0]).layout() != Layout::Note)?;
-            run.last_failed[run.failed % HELD] = run.count;
+            run.last_failed[run.failed % LAST] = run.count;
             run.failed += 1;
         }
         run.askew += u64::from(rules != 0);

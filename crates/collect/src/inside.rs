@@ -66,7 +66,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     // Where nothing can be locked there is nobody else either.
     let held = held.ok();
     let ring = |number| host.ring(number);
-    let mut drain = Drain::new(header, "inside");
+    let mut drain = Drain::inside(header);
     drain.speak(stderr);
     let mut adoption = Adoption::new(path, header);
     let (mut answered, mut nap) = (0, NAPS_NS[0]);

@@ -1,8 +1,8 @@
 //! What the rulebook says of recorded calls.
 //!
-//! Records hold all that the rules look at, so a call is judged by whoever reads it: with the product and the release
+//! Records hold all that the rules look at, so the reader of a record can judge it: with the product and the release
 //! that the process found out, and as its settings ask. What only the host could see, the arrays of a batch, comes as
-//! notes behind its record; so a call is held until something else follows it.
+//! notes behind the record. The [interpreter](crate::interpreter) gathers these and decides when a call is judged.
 
 use crate::glance::Glance;
 use crate::modules::{Modules, Site};
@@ -16,20 +16,64 @@ use aclshim_facts::rules::{ALIGN_64, RULES, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::slot::Words;
 use aclshim_trace::record::{self, Call, FRAMES};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// So many findings of a rule and a call site are told one by one.
 const MOST: u64 = 10;
 
+/// What a process runs on, as far as that is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Platform {
+    /// The product.
+    pub product: Option<&'static Product>,
+    /// The release of the vendor's software.
+    pub cann: Option<Version>,
+    /// On a host, or on the device's own processor.
+    pub form: Option<Form>,
+}
+
+impl Platform {
+    /// The call as the rules look at it.
+    pub fn subject(&self, function: Function, call: &Call) -> Subject<'static> {
+        let decoded = function.call(&call.arguments);
+        let is_default = decoded.stream.is_some_and(|stream| stream.is_null());
+        // Of the arrays of a batch this is all that is known: it is not a batch of nothing if it moved something, nor if
+        // it failed.
+        let has_moved = call.batch.as_ref().is_some_and(|batch| batch.total > 0);
+        let is_something = has_moved || call.end.is_some_and(|end| end.code != 0);
+        Subject {
+            function,
+            call: decoded,
+            arrays: Arrays { sizes: is_something.then_some(&[1]), ..Arrays::default() },
+            world: World {
+                product: self.product,
+                form: self.form,
+                cann: self.cann,
+                stream: if is_default { Stream::Default } else { Stream::Unknown },
+                ..World::UNKNOWN
+            },
+        }
+    }
+
+    /// Whether the vendor did something else with a call than the rulebook says.
+    pub fn drift(&self, function: Function, call: &Call) -> Option<Drift> {
+        let returned = returned(call)?;
+        match predict(&self.subject(function, call)) {
+            Prediction::Refused { rule, code, .. } if code != returned => {
+                Some(Drift { rule: RULES.get(rule).map(|rule| rule.id), expected: code, returned })
+            }
+            Prediction::Accepted if returned != 0 => Some(Drift { rule: None, expected: 0, returned }),
+            _ => None,
+        }
+    }
+}
+
 /// The rulebook at work on one process.
 pub struct Judge {
-    product: Option<&'static Product>,
-    form: Option<Form>,
+    platform: Platform,
     glance: Glance,
-    cann: Option<Version>,
     policy: Policy,
     /// The rules that are off, a bit each.
     off: u128,
@@ -41,25 +85,7 @@ pub struct Judge {
     modules: Modules,
     /// How often each rule was broken at each call site, here or on which of the other products.
     seen: BTreeMap<Seen, u64>,
-    /// By ring: the last calls, the newest first; one that is held has not been judged yet.
-    held: BTreeMap<u32, VecDeque<Held>>,
     totals: BTreeMap<String, Total>,
-}
-
-/// So many calls of a ring are remembered: a note may come behind those of a handler.
-pub(crate) const HELD: usize = 4;
-
-/// So many notes about one call are kept: more than the host ever makes.
-const MOST_NOTES: usize = 1024;
-
-/// A call, and what the host has noted about it.
-struct Held {
-    function: Function,
-    call: Call,
-    findings: Vec<record::RecordedFinding>,
-    frames: [u64; FRAMES],
-    /// The rules that it was found to break, once it has been judged.
-    judged: Option<u128>,
 }
 
 /// How often a rule was broken.
@@ -85,13 +111,14 @@ impl Total {
     }
 }
 
-/// The call that a finding is about.
-struct At<'a> {
-    function: Function,
-    call: &'a Call,
-    frames: &'a [u64; FRAMES],
-    /// Which of the other products it is about.
-    on: Option<usize>,
+/// The call that is judged.
+pub(crate) struct JudgedCall<'a> {
+    /// The function.
+    pub function: Function,
+    /// The record.
+    pub call: &'a Call,
+    /// More of its stack; 0 where there are no more return addresses.
+    pub frames: &'a [u64; FRAMES],
 }
 
 /// A finding that is to be told.
@@ -196,17 +223,14 @@ impl Judge {
         let off = RULES.iter().filter(is_off).fold(0, |bits, rule| bits | 1u128 << rule.number);
         let mut judge = Self {
             off,
-            product: None,
-            form: None,
+            platform: Platform::default(),
             glance: Glance::new(others.is_empty()),
-            cann: None,
             policy,
             others,
             mute,
             nonsense,
             modules: Modules::of_lines(&origin.maps),
             seen: BTreeMap::new(),
-            held: BTreeMap::new(),
             totals: BTreeMap::new(),
         };
         judge.learn(origin);
@@ -215,20 +239,22 @@ impl Judge {
 
     /// Takes over what the process has found out of its product by now.
     pub fn learn(&mut self, origin: &Origin) {
-        self.product = Product::of(first_of(setting(&origin.settings, &SOC), &origin.product));
-        self.cann = Version::parse(first_of(setting(&origin.settings, &CANN), &origin.cann));
-        self.form = match (setting(&origin.settings, &FORM), origin.form) {
-            ("ep", _) | ("auto" | "", 1) => Some(Form::EndPoint),
-            ("rc", _) | ("auto" | "", 2) => Some(Form::RootComplex),
-            _ => None,
+        self.platform = Platform {
+            product: Product::of(first_of(setting(&origin.settings, &SOC), &origin.product)),
+            cann: Version::parse(first_of(setting(&origin.settings, &CANN), &origin.cann)),
+            form: match (setting(&origin.settings, &FORM), origin.form) {
+                ("ep", _) | ("auto" | "", 1) => Some(Form::EndPoint),
+                ("rc", _) | ("auto" | "", 2) => Some(Form::RootComplex),
+                _ => None,
+            },
         };
-        self.glance.learn(self.form);
+        self.glance.learn(self.platform.form);
     }
 
     /// A product that the rulebook does not know, if that is what the process runs on.
     pub fn unknown_product<'a>(&self, origin: &'a Origin) -> Option<&'a str> {
         let name = first_of(setting(&origin.settings, &SOC), &origin.product);
-        (!name.is_empty() && self.product.is_none()).then_some(name)
+        (!name.is_empty() && self.platform.product.is_none()).then_some(name)
     }
 
     /// What makes no sense in the settings, once.
@@ -251,71 +277,9 @@ impl Judge {
         &self.totals
     }
 
-    fn remembered(&mut self, ring: u32, number: u64) -> Option<&mut Held> {
-        self.held.get_mut(&ring)?.iter_mut().find(|held| held.call.number == number)
-    }
-
-    /// A note of the host's about an earlier call. If that has been judged already, what is to be told is handed to `tell`.
-    pub fn note(
-        &mut self,
-        ring: u32,
-        of: u64,
-        finding: record::RecordedFinding,
-        tell: &mut dyn FnMut(Function, &Call, Told),
-    ) {
-        // A number beyond the bits of a record is nonsense.
-        let Some(held) = self.remembered(ring, of).filter(|_| u32::from(finding.rule) < u128::BITS) else { return };
-        match &mut held.judged {
-            None if held.findings.len() < MOST_NOTES => held.findings.push(finding),
-            None => {}
-            Some(judged) if *judged & 1 << finding.rule == 0 => {
-                *judged |= 1 << finding.rule;
-                let (function, call, frames) = (held.function, held.call.clone(), held.frames);
-                self.noted(function, &call, &frames, &[finding], tell);
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// More of the stack of an earlier call.
-    pub fn stack(&mut self, ring: u32, of: u64, frames: [u64; FRAMES]) {
-        if let Some(held) = self.remembered(ring, of) {
-            held.frames = frames;
-        }
-    }
-
-    /// The call as the rules look at it.
-    pub fn subject(&self, function: Function, call: &Call) -> Subject<'static> {
-        let subject = self.of(function, function.call(&call.arguments));
-        // Of the arrays of a batch only so much is known: it is not a batch of nothing if it moved something, nor if it
-        // failed.
-        let has_moved = call.batch.as_ref().is_some_and(|batch| batch.total > 0);
-        let is_something = has_moved || call.end.is_some_and(|end| end.code != 0);
-        Subject { arrays: Arrays { sizes: is_something.then_some(&[1]), ..Arrays::default() }, ..subject }
-    }
-
-    #[inline]
-    fn of(&self, function: Function, call: aclshim_facts::call::Call) -> Subject<'static> {
-        let is_default = call.stream.is_some_and(|stream| stream.is_null());
-        Subject {
-            function,
-            call,
-            arrays: Arrays::default(),
-            world: World {
-                product: self.product,
-                form: self.form,
-                cann: self.cann,
-                stream: if is_default { Stream::Default } else { Stream::Unknown },
-                ..World::UNKNOWN
-            },
-        }
-    }
-
-    /// Whether there is nothing to tell of the call of one slot: the quick look that nearly every call gets.
-    pub fn is_plain(&mut self, function: Function, slot: &Words) -> bool {
-        let rules = self.glance.rules(function, slot);
-        self.count_askew(u64::from(rules.is_some_and(|rules| rules != 0)));
-        rules.is_some()
+    /// What the process runs on.
+    pub fn platform(&self) -> &Platform {
+        &self.platform
     }
 
     /// The quick look at calls of one slot.
@@ -334,40 +298,16 @@ impl Judge {
         }
     }
 
-    /// The rules that one of the last calls of a ring was found to break, but for those that are off.
-    pub fn judged(&self, ring: u32, number: u64) -> u128 {
-        let held = self.held.get(&ring).and_then(|held| held.iter().find(|held| held.call.number == number));
-        held.and_then(|held| held.judged).unwrap_or(0) & !self.off
+    /// Rules that a call breaks, without those that are off.
+    pub(crate) fn in_force(&self, rules: u128) -> u128 {
+        rules & !self.off
     }
 
-    /// Takes a call; the one before it on its ring is judged.
-    pub fn take(&mut self, ring: u32, function: Function, call: &Call, tell: &mut dyn FnMut(Function, &Call, Told)) {
-        self.settle(ring, tell);
-        let call = call.clone();
-        self.hold(ring, Held { function, call, findings: Vec::new(), frames: [0; FRAMES], judged: None });
-    }
-
-    /// Takes a call of which there is nothing to tell, for the host may note something of it later.
-    pub(crate) fn remember(&mut self, ring: u32, function: Function, call: Call) {
-        self.hold(ring, Held { function, call, findings: Vec::new(), frames: [0; FRAMES], judged: Some(0) });
-    }
-
-    fn hold(&mut self, ring: u32, call: Held) {
-        let held = self.held.entry(ring).or_default();
-        held.truncate(HELD - 1);
-        held.push_front(call);
-    }
-
-    /// Judges the last call of a ring, unless that has been done, and hands what is to be told of it to `tell`.
-    pub fn settle(&mut self, ring: u32, tell: &mut dyn FnMut(Function, &Call, Told)) {
-        let Some(held) = self.held.get_mut(&ring).and_then(|held| held.front_mut()).filter(|it| it.judged.is_none())
-        else {
-            return;
-        };
-        held.judged = Some(0);
-        let (function, call, frames) = (held.function, held.call.clone(), held.frames);
-        let noted = std::mem::take(&mut held.findings);
-        let subject = self.subject(function, &call);
+    /// Judges a call with what the host has noted about it. Returns the rules that it breaks, and the findings to report.
+    pub(crate) fn judge(&mut self, of: &JudgedCall<'_>, noted: &[record::RecordedFinding]) -> (u128, Vec<Told>) {
+        let JudgedCall { function, call, .. } = *of;
+        let mut reported = Vec::new();
+        let subject = self.platform.subject(function, call);
         let mut found: Vec<(&'static Rule, Finding)> = Vec::new();
         judge_each(&subject, &mut |rule, finding| found.push((rule, finding)));
         found.retain(|(rule, _)| !noted.iter().any(|noted| noted.rule == rule.number));
@@ -383,42 +323,33 @@ impl Judge {
         let noted_bits = noted.iter().fold(0, |bits, noted| bits | 1u128 << noted.rule);
         let unknown = call.findings & !KNOWN & !noted_bits;
         let bits = found.iter().fold(noted_bits | unknown, |bits, (rule, _)| bits | 1u128 << rule.number);
-        if let Some(held) = self.held.get_mut(&ring).and_then(|held| held.front_mut()) {
-            held.judged = Some(bits);
-        }
         numbers(unknown).for_each(|number| self.count_unknown(number, Severity::Violation));
-        self.noted(function, &call, &frames, &noted, tell);
-        let returned = returned(&call);
+        reported.extend(self.noted(of, noted));
+        let returned = returned(call);
         for (rule, finding) in &found {
-            let at = At { function, call: &call, frames: &frames, on: None };
-            self.found(rule, *finding, &at, tell, |finding| message(rule, &subject, finding, returned));
+            reported.extend(self.found(rule, *finding, of, None, |finding| message(rule, &subject, finding, returned)));
         }
-        for at in 0..self.others.len() {
-            self.on_another(at, &subject, &call, &frames, bits, tell);
+        for other in 0..self.others.len() {
+            self.on_another(other, &subject, of, bits, &mut reported);
         }
+        (bits, reported)
     }
 
-    /// What the host has found.
-    fn noted(
-        &mut self,
-        function: Function,
-        call: &Call,
-        frames: &[u64; FRAMES],
-        noted: &[record::RecordedFinding],
-        tell: &mut dyn FnMut(Function, &Call, Told),
-    ) {
-        let subject = self.subject(function, call);
+    /// What the host has found. Returns the findings to report.
+    pub(crate) fn noted(&mut self, of: &JudgedCall<'_>, noted: &[record::RecordedFinding]) -> Vec<Told> {
+        let mut reported = Vec::new();
+        let subject = self.platform.subject(of.function, of.call);
         for finding in noted {
             let as_found = of_note(finding);
             let Some(rule) = RULES.get(usize::from(finding.rule)) else {
                 self.count_unknown(finding.rule, as_found.severity);
                 continue;
             };
-            let at = At { function, call, frames, on: None };
-            self.found(rule, as_found, &at, tell, |as_found| {
-                noted_message(rule, &subject, as_found, finding.values, returned(call))
-            });
+            reported.extend(self.found(rule, as_found, of, None, |as_found| {
+                noted_message(rule, &subject, as_found, finding.values, returned(of.call))
+            }));
         }
+        reported
     }
 
     /// Counts a finding of a rule that this release does not know: there are no words for it.
@@ -429,14 +360,13 @@ impl Judge {
     /// What would be refused on another product, or is not for it by the documents, and is nothing here.
     fn on_another(
         &mut self,
-        at: usize,
+        other: usize,
         subject: &Subject<'_>,
-        call: &Call,
-        frames: &[u64; FRAMES],
+        of: &JudgedCall<'_>,
         here: u128,
-        tell: &mut dyn FnMut(Function, &Call, Told),
+        reported: &mut Vec<Told>,
     ) {
-        let (name, product) = self.others[at].clone();
+        let (name, product) = self.others[other].clone();
         let there = Subject { world: World { product: Some(product), ..subject.world }, ..*subject };
         let mut refusals = Vec::new();
         judge_each(&there, &mut |rule, finding| {
@@ -447,27 +377,27 @@ impl Judge {
         });
         for (rule, finding) in refusals {
             let as_portability = Finding { severity: Severity::Portability, ..finding };
-            let at = At { function: subject.function, call, frames, on: Some(at) };
-            self.found(rule, as_portability, &at, tell, |_| {
+            reported.extend(self.found(rule, as_portability, of, Some(other), |_| {
                 let what = if finding.severity == Severity::Error { "refused" } else { "unsupported" };
                 format!("would be {what} on {name}: {}", message(rule, &there, &finding, None))
-            });
+            }));
         }
     }
 
-    /// Counts a finding, and tells it if it is one of the first of its rule and call site.
+    /// Counts a finding, and returns it if it is one of the first of its rule and call site; `on` is which of the other
+    /// products it is about.
     fn found(
         &mut self,
         rule: &'static Rule,
         finding: Finding,
-        at: &At<'_>,
-        tell: &mut dyn FnMut(Function, &Call, Told),
+        of: &JudgedCall<'_>,
+        on: Option<usize>,
         message: impl FnOnce(&Finding) -> String,
-    ) {
-        let At { function, call, frames, on } = *at;
+    ) -> Option<Told> {
+        let JudgedCall { function, call, frames } = *of;
         let action = self.policy.action(rule.number.into(), finding.severity);
         if action == Action::Off {
-            return;
+            return None;
         }
         let on = on.and_then(|on| Some((on, self.others.get(on)?.0.clone())));
         let name = on.as_ref().map_or_else(|| rule.id.to_owned(), |(_, name)| format!("{} on {name}", rule.id));
@@ -476,11 +406,11 @@ impl Judge {
         let site = self.modules.site(call.site);
         if self.mute.is_known(rule.id, function, site.as_ref()) {
             total.known += 1;
-            return;
+            return None;
         }
         let whence = (rule.number, on.as_ref().map(|(on, _)| *on), call.site);
         if self.seen.len() >= MOST_SITES && !self.seen.contains_key(&whence) {
-            return;
+            return None;
         }
         let count = self.seen.entry(whence).or_default();
         *count += 1;
@@ -490,7 +420,7 @@ impl Judge {
         }
         let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
         if count > most {
-            return;
+            return None;
         }
         total.told += 1;
         let mut text = message(&finding);
@@ -504,7 +434,7 @@ impl Judge {
         let arguments = function.row().arguments;
         let name =
             |frame: &u64| self.modules.site(*frame).map_or_else(|| format!("{frame:#x}"), |site| site.to_string());
-        let told = Told {
+        Some(Told {
             rule,
             severity: finding.severity,
             action,
@@ -516,20 +446,7 @@ impl Judge {
             stack: frames.iter().filter(|frame| **frame != 0).map(name).collect(),
             frames: frames.iter().copied().filter(|frame| *frame != 0).collect(),
             message: text,
-        };
-        tell(function, call, told);
-    }
-
-    /// Whether the vendor did something else with a call than the rulebook says.
-    pub fn drift(&self, function: Function, call: &Call) -> Option<Drift> {
-        let returned = returned(call)?;
-        match predict(&self.subject(function, call)) {
-            Prediction::Refused { rule, code, .. } if code != returned => {
-                Some(Drift { rule: RULES.get(rule).map(|rule| rule.id), expected: code, returned })
-            }
-            Prediction::Accepted if returned != 0 => Some(Drift { rule: None, expected: 0, returned }),
-            _ => None,
-        }
+        })
     }
 }
 

@@ -13,22 +13,24 @@ use std::path::Path;
 pub struct Log {
     chain: Chain,
     pid: u32,
-    text: json::Line,
+    /// The line that is put together; its memory is used again.
+    text: Option<Box<json::Line>>,
 }
 
 impl Log {
     /// A log; it makes no file before there is a line. `pid` is the process that the lines are
     /// about, which is not the one that writes them where records are drained from outside.
     pub fn new(place: Place, pid: u32) -> Self {
-        Self { chain: Chain::new(place, Kind::Log), pid, text: json::Line::default() }
+        Self { chain: Chain::new(place, Kind::Log), pid, text: None }
     }
 
     /// Writes one line, all of it or nothing. `time_ns` is when what it says happened, in
     /// nanoseconds since 1970. After a failure the same line may be tried again.
     pub fn line(&mut self, time_ns: u64, line: &dyn Line) -> Result<(), Failure> {
-        self.text.begin(time_ns, self.pid);
-        subscriber::capture(&mut self.text, &|| line.emit());
-        let Some(text) = self.text.text() else {
+        let mut text = self.text.take().unwrap_or_default();
+        text.begin(time_ns, self.pid);
+        self.text = subscriber::capture(text, &|| line.emit());
+        let Some(text) = self.text.as_ref().and_then(|line| line.text()) else {
             return Err(self.chain.fail(Step::Subscriber, libc::ENOTSUP));
         };
         self.chain.append([text.as_bytes(), &[]], &mut |_, _| Vec::new())

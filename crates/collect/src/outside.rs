@@ -194,7 +194,7 @@ impl Outside {
         if file.owner().ok()? != about.uid() || file.inode().ok()? != about.ino() {
             return None;
         }
-        let mut drain = Drain::new(file.header(), "outside");
+        let mut drain = Drain::outside(file.header());
         if self.counts_kinds {
             drain.count_kinds();
         }

@@ -1,6 +1,7 @@
 //! Recorded calls as they are handed to whoever reads traces.
 
 use crate::account;
+use crate::judge::{Platform, Told as ReportedFinding};
 use crate::labels::Labels;
 use crate::modules::{Modules, Site};
 use aclshim_facts::Function;
@@ -29,6 +30,8 @@ pub struct Whose<'a> {
     pub modules: &'a Modules,
     /// What the process calls its scopes, streams and buffers, as far as that is known by now.
     pub labels: &'a Labels,
+    /// What the process runs on, as far as that is known by now.
+    pub platform: &'a Platform,
 }
 
 impl<'a> Whose<'a> {
@@ -86,7 +89,7 @@ impl<'a> Seen<'a> {
 
     /// Which way the bytes went, as far as the arguments tell.
     pub fn direction(&self) -> Direction {
-        direction(self.kind(), self.call)
+        account::direction(self.kind(), self.call)
     }
 
     /// The stream of an asynchronous call; 0 is the default stream.
@@ -117,18 +120,6 @@ impl<'a> Seen<'a> {
     /// Whether it was refused by a rule, and not forwarded.
     pub fn is_refused(&self) -> bool {
         self.call.flags & REFUSED != 0
-    }
-}
-
-/// Which way the bytes of a call of that kind went.
-pub(crate) fn direction(kind: Option<aclrtMemcpyKind>, call: &Call) -> Direction {
-    match kind {
-        Some(kind) => Direction::of_kind(kind.0),
-        None => call
-            .batch
-            .as_ref()
-            .and_then(|batch| batch.direction)
-            .map_or(Direction::Unknown, |(dst, src)| Direction::of_places(dst.into(), src.into())),
     }
 }
 
@@ -215,12 +206,49 @@ impl Remark<'_> {
     }
 }
 
-/// Who is shown the calls while traces are read: those of a ring in their order.
+/// A finding to report, and the call that it is about.
+#[derive(Clone, Copy)]
+pub struct FindingView<'a> {
+    /// Where the call was made.
+    pub whose: Whose<'a>,
+    /// The function.
+    pub function: Function,
+    /// The call's record, as far as it was read when the call was judged.
+    pub call: &'a Call,
+    /// What was found.
+    pub finding: &'a ReportedFinding,
+}
+
+impl FindingView<'_> {
+    /// When the call began, in nanoseconds since 1970, if that is known.
+    pub fn time_ns(&self) -> Option<u64> {
+        self.whose.clock().map(|clock| clock.at_ns(self.call.begin))
+    }
+}
+
+/// A consumer of the events that the [interpreter](crate::interpreter) makes of the records of a process.
+///
+/// Events of one ring come in two ways. [`begun`](Self::begun), [`returned`](Self::returned), [`finding`](Self::finding),
+/// [`lost`](Self::lost) and [`annotated`](Self::annotated) come as soon as their records are read. [`call`](Self::call),
+/// [`plain`](Self::plain) and [`remark`](Self::remark) come in the order in which the calls of the ring began, each once,
+/// when nothing more is to be learned of it.
 pub trait Watch {
-    /// A call.
+    /// A call of which all is known: it has ended, was left or is still under way where the records end, and it is judged.
     fn call(&mut self, seen: &Seen<'_>);
 
-    /// A call of the common kind: for whoever can do with less than the whole record.
+    /// The record of a call was read, of one that has not ended as well. Not for [common](Self::plain) calls.
+    fn begun(&mut self, _call: &Seen<'_>) {}
+
+    /// The end of a call was read; the call may not be judged yet. Not for [common](Self::plain) calls.
+    fn returned(&mut self, _call: &Seen<'_>) {}
+
+    /// A finding about a call is to be reported.
+    fn finding(&mut self, _finding: &FindingView<'_>) {}
+
+    /// The program said something of itself.
+    fn annotated(&mut self, _remark: &Remark<'_>) {}
+
+    /// A call of the common kind, in place of [`call`](Self::call): for consumers that need less than the whole record.
     fn plain(&mut self, plain: &Plain<'_>) {
         let call = plain.call();
         let Plain { whose, function, rules, .. } = *plain;
@@ -253,7 +281,7 @@ impl<F: FnMut(&Seen<'_>)> Watch for F {
     }
 }
 
-/// Looks at nothing.
+/// Ignores all events.
 pub struct Nobody;
 
 impl Watch for Nobody {

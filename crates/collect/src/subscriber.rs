@@ -1,13 +1,14 @@
-//! The `tracing` subscriber: turns an event into a line.
+//! The `tracing` subscriber: makes a JSON line of each event.
 //!
-//! It is one value without state, set as the global default once. Where the text goes is a
-//! pointer of the thread, set only while an event is being made: no other thread can reach it,
-//! and a child made by `fork` has none.
+//! Events of the log are emitted under a scoped dispatcher: the host, and code of ours that logs for other reasons, keep
+//! theirs. There is one dispatcher for all logs of the process, because with a second one `tracing` takes a lock wherever
+//! it meets an event for the first time, and a child that is forked meanwhile could never take it. Which line an event
+//! goes to is therefore a value of the thread: it is lent to the thread for the time of the event.
 
 use crate::json::{Line, Value};
 use std::cell::Cell;
 use std::fmt;
-use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tracing::dispatcher::{self, Dispatch};
@@ -16,19 +17,23 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 thread_local! {
-    static LINE: Cell<*mut Line> = const { Cell::new(ptr::null_mut()) };
+    /// The line that the event of this thread goes to. (A box: a library's share of a thread's memory is small.)
+    static LINE: Cell<Option<Box<Line>>> = const { Cell::new(None) };
 }
 
-/// Whether the subscriber is set: 0 no, [`READY`] yes, else the process that is about to set it.
+/// The dispatcher of all logs.
+static DISPATCH: OnceLock<Dispatch> = OnceLock::new();
+
+/// Whether the dispatcher is made: 0 no, [`READY`] yes, else the process that is about to make it.
 static STATE: AtomicU32 = AtomicU32::new(0);
 const READY: u32 = u32::MAX;
 
 /// Makes lines of events, where a line is wanted.
 struct JsonSubscriber;
 
-/// Sets the subscriber for this process and the children it will fork. Whether it is set.
+/// Makes the dispatcher for this process and the children it will fork. Whether it is there.
 ///
-/// Setting it takes a lock inside `tracing`, and this is the only place that does. A child that
+/// Making it takes a lock inside `tracing`, and this is the only place that does. A child that
 /// was forked while another thread was here can never take it, so it does not try: it has no log,
 /// and says so. Called once before there are threads, as from a library's constructor, this
 /// cannot happen.
@@ -39,8 +44,7 @@ pub fn install() -> bool {
     for _ in 0..1000 {
         match STATE.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
-                // Refused if somebody else's is set; then our events make no lines, and the log says so.
-                let _ = dispatcher::set_global_default(Dispatch::new(JsonSubscriber));
+                let _ = DISPATCH.set(Dispatch::new(JsonSubscriber));
                 STATE.store(READY, Ordering::Release);
                 return true;
             }
@@ -52,24 +56,14 @@ pub fn install() -> bool {
     false
 }
 
-/// Makes `line` of the event that `emit` emits.
-pub(crate) fn capture(line: &mut Line, emit: &dyn Fn()) {
-    if install() {
-        with_line(line, emit);
+/// Makes `line` of the event that `emit` emits, and gives it back; `None` if there is no dispatcher.
+pub(crate) fn capture(line: Box<Line>, emit: &dyn Fn()) -> Option<Box<Line>> {
+    if !install() {
+        return None;
     }
-}
-
-fn with_line(line: &mut Line, emit: &dyn Fn()) {
-    /// Forgets the pointer, also when a panic passes.
-    struct Forget;
-    impl Drop for Forget {
-        fn drop(&mut self) {
-            LINE.set(ptr::null_mut());
-        }
-    }
-    let _forget = Forget;
-    LINE.set(line);
-    emit();
+    LINE.set(Some(line));
+    dispatcher::with_default(DISPATCH.get()?, emit);
+    LINE.take()
 }
 
 impl Subscriber for JsonSubscriber {
@@ -79,20 +73,18 @@ impl Subscriber for JsonSubscriber {
 
     fn event(&self, event: &Event<'_>) {
         // Taken while in use: a value that emits an event while it is shown finds none.
-        let line = LINE.replace(ptr::null_mut());
-        // SAFETY: set by `with_line` on this thread from a reference that it holds until the pointer
-        // is forgotten, and nobody else uses the line meanwhile.
-        let Some(line) = (unsafe { line.as_mut() }) else { return };
+        let Some(mut line) = LINE.take() else { return };
         let metadata = event.metadata();
         line.level(match *metadata.level() {
             Level::ERROR => "error",
             Level::WARN => "warn",
             _ => "info",
         });
-        let mut fields = Fields { line, all: metadata.fields(), next: 0 };
+        let mut fields = Fields { line: &mut line, all: metadata.fields(), next: 0 };
         event.record(&mut fields);
         fields.skip_to(usize::MAX);
-        fields.line.finish();
+        line.finish();
+        LINE.set(Some(line));
     }
 
     // Spans are not used.
@@ -160,10 +152,9 @@ mod tests {
     use super::*;
 
     fn text(emit: &dyn Fn()) -> Option<String> {
-        let mut line = Line::default();
+        let mut line = Box::new(Line::default());
         line.begin(1, 2);
-        capture(&mut line, emit);
-        line.text().map(String::from)
+        capture(line, emit)?.text().map(String::from)
     }
 
     #[test]
@@ -191,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_event_that_nobody_waits_for_goes_nowhere() {
-        install();
+        assert!(install() && dispatcher::get_default(|of_host| !of_host.is::<JsonSubscriber>()));
         tracing::event!(Level::ERROR, event = "stray");
         assert_eq!(text(&|| ()), None);
     }

@@ -74,7 +74,7 @@ fn a_ring_that_is_written_all_the_time_does_not_keep_its_drain() {
                 call(&place, || !is_over.load(Ordering::Relaxed));
             }
         });
-        let mut drain = Drain::new(process.file.header, "outside");
+        let mut drain = Drain::outside(process.file.header);
         let ring = |number| (number == 0).then(|| process.ring());
         let mut passes = 0;
         while passes < 20 {

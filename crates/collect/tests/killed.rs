@@ -117,7 +117,7 @@ fn what_was_written_and_overwritten_before_it_was_given_back_is_not_lost() {
     {
         let mut file = RingFile::open_to_drain(&path).unwrap();
         file.look_for_rings();
-        Drain::new(file.header(), "outside").pass(file.header(), |number| file.ring(number), ReadMode::Drain);
+        Drain::outside(file.header()).pass(file.header(), |number| file.ring(number), ReadMode::Drain);
         // As if it had been killed before it could give anything back.
         let control = file.ring(0).unwrap().control;
         assert_eq!(control.drained.swap(0, Ordering::Relaxed), 100);
@@ -194,7 +194,7 @@ fn what_could_not_be_written_once_does_not_keep_a_ring_for_ever() {
     let (folder, out) = folders("stale");
     let path = ring_file(&folder, &out);
     let mut file = RingFile::open_to_drain(&path).unwrap();
-    let mut drain = Drain::new(file.header(), "outside");
+    let mut drain = Drain::outside(file.header());
     file.look_for_rings();
     assert_eq!(drain.pass(file.header(), |number| file.ring(number), ReadMode::Drain), CALLS);
     fs::rename(&out, folder.join("elsewhere")).unwrap();
@@ -228,7 +228,7 @@ fn a_ring_of_another_directory_is_removed_only_when_all_is_told() {
     };
     let other = folder.join("other");
     {
-        let mut drain = Drain::new(file.header(), "outside");
+        let mut drain = Drain::outside(file.header());
         drain.pass(file.header(), ring, ReadMode::Drain);
     }
     let control = file.ring(0).unwrap().control;

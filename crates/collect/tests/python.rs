@@ -199,7 +199,7 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
 
     // On disk, and given back.
     let ring = |number: usize| writers.get(number).map(Writer::ring);
-    let mut drain = Drain::new(made.header, "outside");
+    let mut drain = Drain::outside(made.header);
     drain.pass(made.header, ring, ReadMode::Finish);
     let segments: Vec<PathBuf> = fs::read_dir(&dir)
         .unwrap()

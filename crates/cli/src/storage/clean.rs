@@ -151,7 +151,7 @@ impl Cleaning {
             return Ok(());
         }
         // Its end, and what it has lost, may stand nowhere else.
-        let mut drain = Drain::new(held.header(), "outside");
+        let mut drain = Drain::outside(held.header());
         let is_for_somebody = slots == 0 && origin.dir.is_dir() && !self.arguments.dry_run;
         if is_for_somebody && !write_all(&mut held, &mut drain) && !self.arguments.force {
             outln!(

@@ -174,7 +174,7 @@ impl Recovery {
         }
         let dir = self.out.clone().unwrap_or_else(|| origin.dir.clone());
         let calls = unread(&RingReader::open(path)?)?.1;
-        let mut drain = Drain::to(file.header(), "outside", dir.clone());
+        let mut drain = Drain::outside_to(file.header(), dir.clone());
         let failures = file.header().write_failures.load(Ordering::Relaxed);
         if !adoption::finish_with(&mut file, &mut drain) {
             let failed = RingReader::open(path)

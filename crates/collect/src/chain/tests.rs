@@ -143,13 +143,15 @@ fn a_file_that_holds_nothing_yet_is_not_followed_by_another() {
 }
 
 #[test]
-fn a_pen_that_writes_elsewhere_is_given_up_at_once() {
+fn a_descriptor_that_leads_elsewhere_is_given_up_at_once() {
     let scratch = Scratch::new("chain-elsewhere");
     let mut chain = chain(&scratch, 99);
     put(&mut chain, "one").unwrap();
     let other = File::create(scratch.path().join("other")).unwrap();
-    let pen = Pen::new(Kind::Log, &other, &scratch.path().join("other")).unwrap();
-    chain.current.as_mut().unwrap().open.as_mut().unwrap().pen = pen;
+    std::io::Write::write_all(&mut &other, b"<0>one").unwrap();
+    // As long as ours, but not written to at its end.
+    std::io::Seek::rewind(&mut &other).unwrap();
+    chain.current.as_mut().unwrap().file = Some(other);
     assert_eq!(put(&mut chain, "two").unwrap_err().errno, libc::ESTALE);
     put(&mut chain, "two").unwrap();
     assert_eq!([read(&scratch, "a.acltrace"), read(&scratch, "a.1.acltrace")], ["<0>one", "<1>two"]);

@@ -8,7 +8,8 @@
 
 use super::{Progress, learn};
 use crate::glance::Run;
-use crate::process::{Aside, From, Process};
+use crate::interpreter::side::Side;
+use crate::process::{From, Process};
 use crate::seen::Abreast;
 use aclshim_trace::record::slot::Words;
 use aclshim_trace::segment::format::{BlockHead, HEAD, SLOT, kind};
@@ -110,7 +111,7 @@ impl Piece {
     }
 
     /// Checks its sum and finds its calls of the common kind; returns `false` if the block is damaged.
-    fn look(&mut self, bytes: &[u8], aside: &Aside) -> bool {
+    fn look(&mut self, bytes: &[u8], aside: &Side) -> bool {
         let Some((head, payload)) = bytes[self.place.clone()].split_first_chunk() else { return false };
         let mut proof = BlockChecksum::of_block(head, payload.len());
         if self.head.kind != kind::SLOTS {
@@ -187,13 +188,13 @@ impl Batch {
 struct Worker<'a, W> {
     file: &'a File,
     batch: Batch,
-    aside: Aside,
+    aside: Side,
     visitor: W,
 }
 
 impl<'a, W: Abreast> Worker<'a, W> {
     fn new(file: &'a File, turn: &Turn<'_, W>) -> Self {
-        Self { file, batch: Batch::default(), aside: Aside::new(turn.process), visitor: turn.visitor.another() }
+        Self { file, batch: Batch::default(), aside: Side::new(turn.process), visitor: turn.visitor.another() }
     }
 
     fn work(&mut self, turn: &Mutex<Turn<'_, W>>, reads: Relay<u64>, takes: Relay<()>) {

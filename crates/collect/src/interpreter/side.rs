@@ -1,0 +1,78 @@
+//! Adding up common calls beside the interpreter of their process, in another thread.
+
+use super::Interpreter;
+use crate::account::Account;
+use crate::common::Common;
+use crate::glance::{Glance, Run};
+use crate::judge::Platform;
+use crate::labels::Labels;
+use crate::modules::Modules;
+use crate::seen::{Watch, Whose};
+use aclshim_facts::Function;
+use aclshim_trace::origin::Origin;
+use aclshim_trace::record::slot::Words;
+
+/// What must be known of the process, and what its calls add up to here.
+pub(crate) struct Side {
+    origin: Origin,
+    number: usize,
+    functions: Vec<Option<Function>>,
+    glance: Glance,
+    renewals: u64,
+    /// Of these nothing is known here.
+    modules: Modules,
+    labels: Labels,
+    platform: Platform,
+    account: Account,
+}
+
+impl Side {
+    /// Beside a of.
+    pub(crate) fn new(of: &Interpreter) -> Self {
+        Self {
+            origin: of.origin.clone(),
+            number: of.number,
+            functions: of.functions.clone(),
+            glance: of.judge.glance().clone(),
+            renewals: of.renewals,
+            modules: Modules::default(),
+            labels: Labels::default(),
+            platform: *of.judge.platform(),
+            account: Account::default(),
+        }
+    }
+
+    /// Whether what it goes by still holds.
+    pub(crate) fn is_current(&self, of: &Interpreter) -> bool {
+        self.renewals == of.renewals
+    }
+
+    /// Takes over what is known by now.
+    pub(crate) fn renew(&mut self, of: &Interpreter) {
+        let glance = of.judge.glance();
+        if !self.is_current(of) || self.glance.sites() != glance.sites() {
+            self.glance = glance.clone();
+        }
+        if !self.is_current(of) {
+            (self.origin, self.renewals) = (of.origin.clone(), of.renewals);
+            self.platform = *of.judge.platform();
+        }
+    }
+
+    /// The calls of the common kind that slots begin with; every slot is handed to `each`.
+    pub(crate) fn look(&self, slots: &[Words], each: impl FnMut(&Words)) -> Run {
+        self.glance.run(&self.functions, slots, each)
+    }
+
+    /// Adds up and shows calls that a process has [ceded](Interpreter::cede).
+    pub(crate) fn show<W: Watch>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
+        let Self { origin, number, functions, glance, modules, labels, platform, account, .. } = self;
+        let whose = Whose { origin, process: *number, ring, thread, modules, labels, platform };
+        Common { functions, glance, whose }.show(first, slots, account, watch);
+    }
+
+    /// Hands what was added up to the of.
+    pub(crate) fn join(self, of: &mut Interpreter) {
+        of.account.merge(&self.account);
+    }
+}

@@ -1,0 +1,208 @@
+//! What the drain writes to the log while a program runs, and what the commands say of its trace afterwards: equal, call
+//! for call and finding for finding.
+
+#[path = "support/checking.rs"]
+mod checking;
+#[path = "support/recording/mod.rs"]
+mod recording;
+mod support;
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use support::{Output, Run, aclshim, has, host, target};
+
+/// A host as a line: its source, its arguments, and behind `|` the faults of the simulated device.
+const HOSTS: &[&str] = &[
+    "guest_longjmp.c | longjmp@aclrtMemcpy:2,longjmp@aclrtMemcpy:5",
+    "guest_coroutine.c | longjmp@aclrtMemcpy:1",
+    "guest_cancel.c cancel | hang@aclrtMemcpy:2",
+    "guest_cancel.c exit | hang@aclrtMemcpy:2",
+    "guest_cancel.c jump | hang@aclrtMemcpy:2",
+    "guest_reenter.c | reenter@aclrtMemcpy:1",
+    "guest_reenter.c | reenter@aclrtMemcpy:1,longjmp@aclrtMemcpy:2",
+    "guest_threads.c short 50",
+    "guest_clone.c",
+    "guest_exec.c",
+    "guest_spawn.c",
+    "guest_end.c return",
+    "guest_end.c _exit",
+    "guest_end.c abort",
+    "guest_end.c kill",
+    "guest_end.c pthread_exit",
+    "check_calls.c",
+    "check_malformed.c",
+    "check_one.c null 12 room 30 align 3 overlap 2 good 9 batch 5 late_index 4 zero 3 deprecated 2",
+    "marks_all.c names",
+    "marks_all.c scopes",
+    "marks_all.c threads 4 20",
+    "marks_all.c fork",
+    "marks_all.c kill",
+];
+
+/// Hosts in C++.
+const HOSTS_CPP: &[&str] = &[
+    "guest_throw.cpp | throw@aclrtMemcpy:2,throw@aclrtMemcpy:5",
+    "record_left.cpp throw 400 | throw@aclrtMemcpy:2",
+    "record_left.cpp jump 9 | longjmp@aclrtMemcpy:2",
+];
+
+const EXAMPLES: &[&str] = &["linear", "async", "batch", "condition", "kv_offload", "pitched"];
+
+/// Who drains: a thread in the host, or a collector once the program has ended.
+const DRAINS: [&str; 2] = ["auto", "off"];
+
+/// Runs a program with a line in the log for every call.
+fn ran(program: PathBuf, arguments: &[&str], faults: &str, drain: &str) -> Output {
+    let run = arguments.iter().fold(Run::new(program), Run::arg).sim().shim();
+    let run = run.env("ACLSHIM_CALLS", "json").env("ACLSHIM_DRAIN", drain).env("ACLSHIM_AS", "Ascend310P3");
+    let run = if faults.is_empty() { run } else { run.env("ASCENDCL_SIM_FAULT", faults) };
+    let output = run.env("ACLSHIM_RING_SIZE", "64K").run();
+    // What is still in the ring: of processes that were killed, or that nobody has drained.
+    let rest = aclshim().args(["collect", "--once"]).arg(&output.scratch).output().expect("aclshim collect");
+    assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
+    output
+}
+
+/// What a command prints of a run, by process.
+#[track_caller]
+fn printed(output: &Output, arguments: &[&str]) -> BTreeMap<u64, Vec<Value>> {
+    let dir = output.scratch.join("out");
+    let printed =
+        aclshim().env("ACLSHIM_RING_DIR", &output.scratch).args(arguments).arg(dir).output().expect("aclshim");
+    assert!(printed.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&printed.stderr));
+    let text = String::from_utf8(printed.stdout).expect("text");
+    by_process(text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")))
+}
+
+fn by_process(lines: impl Iterator<Item = Value>) -> BTreeMap<u64, Vec<Value>> {
+    let mut processes: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+    for line in lines {
+        processes.entry(line["pid"].as_u64().expect("a process")).or_default().push(line);
+    }
+    processes
+}
+
+/// The values of these keys.
+fn of(line: &Value, keys: &[&str]) -> Value {
+    keys.iter().map(|key| line[*key].clone()).collect()
+}
+
+/// What all three say of a call.
+const CALL: [&str; 5] = ["function", "code", "nested", "injected", "thread"];
+/// What the log and `aclshim log` say.
+const DETAILS: [&str; 4] = ["stream", "stream_name", "scope", "site"];
+/// What the log and `aclshim findings` say of a finding.
+const FINDING: [&str; 15] = [
+    "rule", "severity", "function", "argument", "index", "code", "returned", "refused", "on", "thread", "number",
+    "site", "module", "offset", "message",
+];
+
+/// The calls of a process, by thread and number: what is said of each.
+fn calls(lines: &[Value], what: impl Fn(&Value) -> Value) -> BTreeMap<(u64, u64), Value> {
+    let number = |line: &Value, key: &str| line[key].as_u64().expect("a number");
+    let mut calls = BTreeMap::new();
+    for line in lines {
+        let before = calls.insert((number(line, "thread"), number(line, "number")), what(line));
+        assert_eq!(before, None, "a call is named once: {line}");
+    }
+    calls
+}
+
+/// The log's word for the state of a call in an export.
+fn state(line: &Value) -> Value {
+    match line["state"].as_str().expect("a state") {
+        "done" => "returned".into(),
+        "in flight" => "open".into(),
+        other => other.into(),
+    }
+}
+
+#[track_caller]
+fn compared(output: &Output, what: &str) {
+    let is_call = |line: &Value| line["event"] == "call" || line["event"] == "failed_call";
+    let live: BTreeMap<u64, Vec<Value>> = by_process(support::log(&output.scratch.join("out")).into_iter());
+    let logged = printed(output, &["log", "--json"]);
+    let exported = printed(output, &["export", "--format", "jsonl", "-o", "-"]);
+    let found = printed(output, &["findings", "--json"]);
+    assert!(!live.is_empty() && live.keys().eq(exported.keys()), "{what}: {live:?}");
+    for (pid, live) in live {
+        let lines: Vec<Value> = live.iter().filter(|line| is_call(line)).cloned().collect();
+        let returned = json!("returned");
+        let state_of = |line: &Value| line.get("state").unwrap_or(&returned).clone();
+        let of_log = calls(&lines, |line| json!([of(line, &CALL), state_of(line)]));
+        let of_export = calls(&exported[&pid], |line| json!([of(line, &CALL), state(line)]));
+        assert_eq!(of_log, of_export, "{what}: log and export");
+        let of_log = calls(&lines, |line| json!([of(line, &CALL), of(line, &DETAILS)]));
+        let empty = Vec::new();
+        let printed = logged.get(&pid).unwrap_or(&empty).iter().filter(|line| line.get("function").is_some());
+        let of_command =
+            calls(&printed.cloned().collect::<Vec<_>>(), |line| json!([of(line, &CALL), of(line, &DETAILS)]));
+        assert_eq!(of_log, of_command, "{what}: log and aclshim log");
+        let reported = live.iter().filter(|line| line["event"] == "finding").map(|line| of(line, &FINDING));
+        let expected = found.get(&pid).unwrap_or(&empty).iter().map(|line| of(line, &FINDING));
+        assert_eq!(reported.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{what}: findings");
+    }
+}
+
+/// Compares what is said of a host of `tests/hosts/`.
+#[track_caller]
+fn compare(line: &str) {
+    let (program, faults) = line.split_once('|').unwrap_or((line, ""));
+    let mut words = program.split_whitespace();
+    let source = format!("hosts/{}", words.next().expect("a source"));
+    let arguments: Vec<&str> = words.collect();
+    let program = host(&source);
+    for drain in DRAINS {
+        let output = ran(program.clone(), &arguments, faults.trim(), drain);
+        compared(&output, &format!("{line}, {drain}"));
+        fs::remove_dir_all(&output.scratch).expect("its folder");
+    }
+}
+
+#[test]
+fn of_the_examples_the_log_and_the_commands_say_the_same() {
+    for example in EXAMPLES {
+        for drain in DRAINS {
+            let output = ran(target("c-examples").join(example), &[], "", drain).ok();
+            compared(&output, &format!("{example}, {drain}"));
+        }
+    }
+}
+
+#[test]
+fn of_hosts_that_do_their_worst_the_log_and_the_commands_say_the_same() {
+    HOSTS.iter().for_each(|line| compare(line));
+}
+
+#[test]
+fn of_hosts_that_throw_the_log_and_the_commands_say_the_same() {
+    if has("c++", "of_hosts_that_throw_the_log_and_the_commands_say_the_same") {
+        HOSTS_CPP.iter().for_each(|line| compare(line));
+    }
+}
+
+/// A call that was left has a state of its own in the log.
+#[test]
+fn a_call_that_was_left_is_so_in_the_log() {
+    let program = host("hosts/guest_longjmp.c");
+    for drain in DRAINS {
+        let output = ran(program.clone(), &[], "longjmp@aclrtMemcpy:2,longjmp@aclrtMemcpy:5", drain).ok();
+        let states: BTreeMap<String, usize> = output.events("call").iter().fold(BTreeMap::new(), |mut states, line| {
+            *states.entry(checking::text(&line["state"]).to_owned()).or_default() += 1;
+            states
+        });
+        assert_eq!(states, [("left".to_owned(), 2), ("returned".to_owned(), 6)].into(), "{drain}");
+    }
+}
+
+/// What is lost is lost for all: the calls that are there are equal.
+#[test]
+fn where_calls_are_lost_the_log_and_the_commands_say_the_same_of_the_others() {
+    let run = recording::watched(recording::hammer()).arg("3").arg("20000").env("ACLSHIM_CALLS", "json");
+    let output = run.env("ACLSHIM_RING_SIZE", "4K").run().ok();
+    let lost: u64 = output.events("lost").iter().map(|line| line["calls"].as_u64().expect("a number")).sum();
+    assert_eq!(lost, output.stat().total("not_recorded"));
+    compared(&output, "record_hammer");
+}
