@@ -99,7 +99,10 @@ impl Watch for Events {
 
 fn interpret(interpreter: &mut Interpreter, slots: &[Words]) -> Vec<String> {
     let mut events = Events::default();
-    interpreter.add(RING, Head(slots[0][0]).number(0), slots, &mut events);
+    // As much at a time as a drain writes.
+    for block in slots.chunks(1024) {
+        interpreter.add(RING, Head(block[0][0]).number(0), block, &mut events);
+    }
     events.0
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::budget::{Room, Sizes, make_room};
 use crate::failure::Report;
 use crate::scratch::Scratch;
-use aclshim_trace::segment::format::MAGIC;
+use aclshim_trace::segment::format;
 use std::fs;
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ fn room(scratch: &Scratch) -> (Room, Report) {
 
 /// A trace of `bytes` bytes that nobody writes to any more.
 fn put(scratch: &Scratch, name: &str, bytes: usize) {
-    let mut content = MAGIC.to_vec();
+    let mut content = format::MAGIC.to_vec();
     content.resize(bytes, 0);
     fs::write(scratch.path().join(name), content).unwrap();
 }
