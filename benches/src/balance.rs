@@ -1,4 +1,4 @@
-//! Whether every call of a run was recorded: what the host made, beside what was kept of it.
+//! The balance of a run: the calls that the host made against those that were recorded or counted as lost.
 
 use crate::host;
 use crate::preload::Ready;
@@ -21,9 +21,9 @@ pub struct Balance {
 pub struct Paced {
     /// Its calls.
     pub balance: Balance,
-    /// What it should have made.
+    /// Number of calls that it should have made.
     pub expected: f64,
-    /// How far a thread fell behind, at most, before it caught up.
+    /// The longest delay of a thread before it caught up.
     pub late_us: f64,
 }
 
@@ -31,17 +31,17 @@ const THREADS: u32 = 8;
 const CALLS_A_MS: u32 = 100;
 
 impl Balance {
-    /// What part of all calls was recorded.
+    /// Fraction of all calls that was recorded.
     pub fn share(&self) -> f64 {
         self.calls / self.made
     }
 
-    /// Calls of which nothing is known. Less than none: calls that nobody made.
+    /// Number of calls that are neither recorded nor counted; negative if there are more records than calls.
     pub fn unknown(&self) -> f64 {
         self.made - self.calls - self.not_recorded
     }
 
-    /// Of a load.
+    /// The balance of a load.
     pub fn of(variant: &Ready, scratch: &Scratch, load: &[String]) -> Result<Self> {
         if let Some(session) = &variant.session {
             let before = session.discarded()?;
@@ -55,7 +55,7 @@ impl Balance {
 }
 
 impl Paced {
-    /// 8 threads, each with 100 calls a millisecond, for so long.
+    /// Runs 8 threads, each with 100 calls a millisecond, for `ms` milliseconds.
     pub fn run(variant: &Ready, scratch: &Scratch, ms: u32) -> Result<Self> {
         let [threads, calls_a_ms, span] = [THREADS, CALLS_A_MS, ms].map(|number| number.to_string());
         let arguments = ["paced", &threads, &calls_a_ms, &span];

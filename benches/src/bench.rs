@@ -1,9 +1,8 @@
 //! `make bench`: what a call costs, all variants side by side in one run.
 //!
-//! A preload is a matter of a whole process, so every figure comes from a short-lived child of its
-//! own ([`host`]); and because a shared machine is never quiet, the variants take turns in many short
-//! rounds ([`rounds`]), of which minima and medians count. What is compared is a row in [`variant`],
-//! what is aimed at a row in [`goal`]; a goal that is missed is said, and is no failure of the run.
+//! A preload applies to a whole process, so every figure comes from a short-lived child process ([`host`]). A shared machine
+//! is never quiet, so the variants take turns in many short rounds ([`rounds`]), of which minima and medians count. Each
+//! variant is a row in [`variant`], each goal a row in [`goal`]; a missed goal is reported and does not fail the run.
 
 mod balance;
 mod callgrind;

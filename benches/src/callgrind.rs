@@ -26,7 +26,7 @@ pub fn count(variants: &[Ready], scratch: &Scratch, all: &mut [Measured]) {
     progress::clear();
 }
 
-/// The instructions of a whole run with so many calls.
+/// Number of instructions of a whole run with `calls` calls.
 fn total(variant: &Ready, scratch: &Scratch, calls: u64) -> Result<i64> {
     let counts = scratch.ring.join("callgrind");
     let output = host::command("valgrind", variant, scratch)

@@ -1,4 +1,4 @@
-//! What is said of a variant: one row a figure.
+//! The figures that are reported of a variant: one row each.
 
 use crate::measured::Measured;
 use crate::sample::Samples;
@@ -6,11 +6,11 @@ use std::ptr;
 
 /// A variant among the others.
 pub struct Case<'a> {
-    /// What was measured of it.
+    /// Its measurements.
     pub of: &'a Measured,
-    /// Of a call without us.
+    /// Measurements of a call without the shim.
     pub direct: &'a Measured,
-    /// Of the bare ring, if it took part.
+    /// Measurements of the bare ring, if it took part.
     pub limit: Option<&'a Measured>,
 }
 
@@ -61,7 +61,7 @@ pub const OF_A_CALL: &[Column] = &[
     (["+instr.", "a call"], 0, |case| case.over(INSTRUCTIONS)),
 ];
 
-/// What a process pays once, for each thread, and gets from a second thread.
+/// Costs of a process: once, for each thread, and the gain of a second thread.
 pub const OF_A_PROCESS: &[Column] = &[
     (["startup", "+us"], 0, startup_us),
     (["first", "call us"], 1, first_call_us),
@@ -72,25 +72,25 @@ pub const OF_A_PROCESS: &[Column] = &[
     (["gain of", "a second"], 2, thread_gain),
 ];
 
-/// A part of what was measured.
+/// Selects a measurement.
 pub type Part = fn(&Measured) -> Option<f64>;
 
-/// Warm, the least.
+/// Minimum of warm calls.
 pub const NS: Part = |of| of.ns.min();
-/// Under a sustained load, the least.
+/// Minimum under a sustained load.
 pub const SUSTAINED_NS: Part = |of| of.sustained_ns.min();
-/// Cold, the least.
+/// Minimum of cold calls.
 pub const COLD_NS: Part = |of| of.cold_ns.min();
-/// Of a call.
+/// Instructions of a call.
 pub const INSTRUCTIONS: Part = |of| of.instructions;
 
 impl Case<'_> {
-    /// What the variant adds to `direct`; `direct` itself adds nothing to itself.
+    /// The difference to `direct`; none for `direct` itself.
     pub fn over(&self, part: Part) -> Option<f64> {
         if ptr::eq(self.of, self.direct) { None } else { Some(part(self.of)? - part(self.direct)?) }
     }
 
-    /// The same as a multiple of what the limit adds.
+    /// The difference to `direct` as a multiple of that of the limit.
     pub fn times_limit(&self, part: Part) -> Option<f64> {
         let limit = Case { of: self.limit?, ..*self };
         Some(self.over(part)? / limit.over(part)?)
@@ -111,12 +111,12 @@ fn median_ns(case: &Case) -> Option<f64> {
     case.of.ns.median()
 }
 
-/// What an item of a batch adds.
+/// Cost that an item adds to a batch.
 pub fn batch_ns_per_item(case: &Case) -> Option<f64> {
     Some(case.over(|of| of.batch_ns.min())? / 1000.0)
 }
 
-/// What the preload adds to `/bin/true`.
+/// Time that the preload adds to `/bin/true`.
 pub fn startup_us(case: &Case) -> Option<f64> {
     case.over(|of| of.true_us.min())
 }
@@ -126,7 +126,7 @@ pub fn first_call_us(case: &Case) -> Option<f64> {
     Some(case.of.first_call_ns.min()? / 1e3)
 }
 
-/// How long 4,000 threads that live at once take, as a multiple of the time without us.
+/// Time of 4,000 concurrent threads, as a multiple of the time without the shim.
 pub fn times_direct_many(case: &Case) -> Option<f64> {
     Some(case.of.many_ms.min()? / case.direct.many_ms.min()?)
 }
@@ -135,12 +135,12 @@ fn thread_gain(case: &Case) -> Option<f64> {
     case.of.thread_gain.median()
 }
 
-/// What one thread's calls keep resident.
+/// Resident memory that the calls of one thread add.
 pub fn rss_kib(case: &Case) -> Option<f64> {
     case.over(|of| of.rss_kib.median())
 }
 
-/// What each further thread's calls keep resident.
+/// Resident memory that the calls of each further thread add.
 pub fn rss_per_thread_kib(case: &Case) -> Option<f64> {
     case.over(|of| of.rss_more_kib.median())
 }

@@ -1,4 +1,4 @@
-//! What is aimed at: one row a goal. A missed one is said; nothing fails by it, because a time depends on the machine.
+//! The goals: one row each. A missed goal is reported and fails nothing, because a time depends on the machine.
 
 use crate::figure::{
     COLD_NS, INSTRUCTIONS, NS, Part, SUSTAINED_NS, batch_ns_per_item, first_call_us, rss_kib, rss_per_thread_kib,
@@ -7,7 +7,7 @@ use crate::figure::{
 use crate::report::Report;
 use std::fmt::{self, Display, Formatter};
 
-/// A row.
+/// A goal.
 pub struct Goal {
     /// What is compared, in words.
     pub text: &'static str,
@@ -16,11 +16,11 @@ pub struct Goal {
     value: fn(&Report) -> Option<f64>,
 }
 
-/// From where on a goal is missed.
+/// The limit of a goal.
 pub enum Bound {
-    /// Above it.
+    /// Missed above this value.
     AtMost(f64),
-    /// Below it.
+    /// Missed below this value.
     AtLeast(f64),
 }
 use Bound::{AtLeast, AtMost};
@@ -171,7 +171,7 @@ pub const GOALS: &[Goal] = &[
 ];
 
 impl Goal {
-    /// What was measured, if it was.
+    /// The measured value, if there is one.
     pub fn value(&self, run: &Report) -> Option<f64> {
         (self.value)(run)
     }
@@ -200,7 +200,7 @@ fn times_record(run: &Report, name: &str) -> Option<f64> {
     Some(run.case(name)?.over(NS)? / run.case("record")?.over(NS)?)
 }
 
-/// What was measured of a variant, as a multiple of a call into a whole library that the host is linked to.
+/// A measurement of a variant as a multiple of a call into a complete library that the host is linked to.
 fn times_linked(run: &Report, name: &str, part: Part) -> Option<f64> {
     let case = run.case(name)?;
     Some(part(case.of)? / NS(case.of)?)

@@ -1,4 +1,4 @@
-//! One child: a program under one variant, and what it printed.
+//! One child process: a program under one variant, and the numbers it printed.
 
 use crate::preload::Ready;
 use crate::sample::Samples;
@@ -37,19 +37,19 @@ pub fn command(program: impl AsRef<OsStr>, variant: &Ready, scratch: &Scratch) -
     command
 }
 
-/// Runs the host; what it printed.
+/// Runs the host; returns what it printed.
 pub fn run(variant: &Ready, scratch: &Scratch, arguments: &[impl AsRef<str>]) -> Result<Printed> {
     let (printed, ()) = run_and(variant, scratch, arguments, || Ok(()))?;
     Ok(printed)
 }
 
-/// Runs the host in another form; what it printed.
+/// Runs another form of the host; returns what it printed.
 pub fn run_as(program: &Path, variant: &Ready, scratch: &Scratch, arguments: &[impl AsRef<str>]) -> Result<Printed> {
     let (printed, ()) = run_program(program, variant, scratch, arguments, || Ok(()))?;
     Ok(printed)
 }
 
-/// The same, with a look at what the host left before it is swept away.
+/// As [`run_as`], and reads what the host left before it is removed.
 pub fn run_and<T>(
     variant: &Ready,
     scratch: &Scratch,

@@ -1,10 +1,10 @@
-//! What a child leaves behind. It is looked at: a recorder that does not record would look fast.
+//! The files that a child leaves. They are checked: a recorder that does not record would look fast.
 
 use anyhow::{Result, ensure};
 use std::fs;
 use std::path::Path;
 
-/// What there must be after a run.
+/// The files that must exist after a run.
 pub struct Leaves {
     /// In `ACLSHIM_RING_DIR`.
     pub ring: Left,
@@ -12,14 +12,14 @@ pub struct Leaves {
     pub log: Left,
 }
 
-/// What there must be in one folder.
+/// The files that must exist in one folder.
 #[derive(Debug)]
 pub enum Left {
     /// No file.
     Nothing,
-    /// A file that is not empty and whose name ends so.
+    /// A file that is not empty and whose name has this end.
     File(&'static str),
-    /// Either is right.
+    /// Any files or none.
     Anything,
 }
 
@@ -31,7 +31,7 @@ pub struct Found {
     pub log: Vec<File>,
 }
 
-/// One of them.
+/// A file that was found.
 #[derive(Debug)]
 pub struct File {
     name: String,

@@ -1,4 +1,4 @@
-//! What was measured of one variant, and how.
+//! The measurements of one variant, and how they are taken.
 
 use crate::balance::Balance;
 use crate::host;
@@ -10,12 +10,12 @@ use anyhow::{Context, Result};
 use std::process::Stdio;
 use std::time::Instant;
 
-/// All its figures.
+/// All measurements of a variant.
 #[derive(Default)]
 pub struct Measured {
     /// Nanoseconds a call, warm, each of a burst.
     pub ns: Samples,
-    /// The same under a sustained load.
+    /// Nanoseconds a call under a sustained load, each of a burst.
     pub sustained_ns: Samples,
     /// Nanoseconds a call, cold, each the middle of a group of calls.
     pub cold_ns: Samples,
@@ -27,9 +27,9 @@ pub struct Measured {
     pub partial_ns: Samples,
     /// Nanoseconds of a process's first call.
     pub first_call_ns: Samples,
-    /// What is resident after the calls.
+    /// Resident memory after the calls.
     pub rss_kib: Samples,
-    /// What each further thread that calls keeps resident.
+    /// Resident memory that each further calling thread adds.
     pub rss_more_kib: Samples,
     /// Milliseconds for many threads that live at once.
     pub many_ms: Samples,
@@ -45,7 +45,7 @@ pub struct Measured {
     pub idle_threads: Samples,
     /// Files that it leaves.
     pub idle_files: Samples,
-    /// What part of the calls is recorded under a sustained load.
+    /// Fraction of the calls that is recorded under a sustained load.
     pub share: Samples,
     /// Calls of such a load that were neither recorded nor counted.
     pub unknown: Samples,
@@ -175,7 +175,7 @@ impl Measured {
     }
 }
 
-/// What the host is told.
+/// The arguments of the host.
 fn load(mode: &str, round: usize, load: &Load) -> [String; 5] {
     let numbers = [load.warm_ms, load.burst_us, load.bursts].map(|number| number.to_string());
     let [warm_ms, burst_us, bursts] = numbers;

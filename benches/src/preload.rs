@@ -17,14 +17,14 @@ pub enum Preload {
     Source(&'static str),
     /// One that cargo has built beside the benchmark.
     Cargo(&'static str),
-    /// Somebody else's way: a file in `benches/c`, where the package is installed.
+    /// Another tool: a file in `benches/c`, if its package is installed.
     Peer {
         /// The file.
         source: &'static str,
         /// What `pkg-config` calls the package.
         package: &'static str,
     },
-    /// The same for LTTng, which records only while a session runs.
+    /// LTTng, which records only while a session runs.
     Lttng(&'static str),
 }
 
@@ -38,7 +38,7 @@ pub struct Ready {
     pub session: Option<Session>,
 }
 
-/// Why a variant cannot run on this machine, which is nobody's mistake.
+/// Why a variant cannot run on this machine; this is not an error.
 #[derive(Debug)]
 pub struct LeftOut(pub String);
 

@@ -1,16 +1,16 @@
-//! How far a run has come, for somebody who watches it.
+//! The progress of a run, on a terminal.
 
 use std::fmt::Arguments;
 use std::io::{IsTerminal, stderr};
 
-/// Shows where we are, in place of what was shown before.
+/// Shows the current step in place of the one before.
 pub fn show(step: Arguments) {
     if stderr().is_terminal() {
         eprint!("\r\x1b[K{step} ");
     }
 }
 
-/// Leaves no trace.
+/// Clears the line.
 pub fn clear() {
     if stderr().is_terminal() {
         eprint!("\r\x1b[K");

@@ -1,6 +1,6 @@
-//! How quickly traces are read, against programs that do nothing else: a bare loop, pyarrow, babeltrace2.
+//! The speed of reading traces, compared with programs that do nothing else: a bare loop, pyarrow, babeltrace2.
 //!
-//! Whoever reads and whoever it is compared with take turns; minima count.
+//! The compared programs take turns; minima count.
 
 mod generate;
 
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What was measured; what could not be is not there.
+/// The measurements; `None` where one could not be taken.
 #[derive(Default)]
 pub struct Reading {
     /// Calls in the trace.
@@ -30,26 +30,26 @@ pub struct Reading {
     pub bare: Samples,
     /// The most memory of `stat`, over that for a tenth of the calls.
     pub growth: Option<f64>,
-    /// Seconds of a parquet export of fewer calls, and of pyarrow to write the same columns.
+    /// Seconds of a parquet export of fewer calls.
     pub parquet: Samples,
-    /// The same by pyarrow.
+    /// Seconds of pyarrow to write the columns of that export.
     pub pyarrow: Samples,
     /// Calls a second that babeltrace2 reads of an LTTng trace.
     pub babeltrace: Option<f64>,
 }
 
-/// How much is read: all, and what takes longer a call.
+/// Numbers of calls: for reading, and for what takes longer a call.
 struct Scale {
     calls: u64,
     exported: u64,
     traced: u64,
-    /// Of reading, and of what takes longer. `stat` is quick only while nobody else wants any of its processors: that takes
-    /// more attempts.
+    /// Number of attempts, for reading and for what takes longer. `stat` is fast only while no other program uses any of its
+    /// processors: that takes more attempts.
     rounds: [usize; 2],
 }
 
 impl Scale {
-    /// For a run of so many rounds.
+    /// The scale of a run of `rounds` rounds.
     fn new(rounds: usize) -> Self {
         match rounds {
             0..=1 => Self { calls: 200_000, exported: 20_000, traced: 20_000, rounds: [1, 1] },
@@ -60,22 +60,22 @@ impl Scale {
 }
 
 impl Reading {
-    /// How fast `stat` is, x the bare loop.
+    /// Speed of `stat` as a multiple of the bare loop's.
     pub fn stat_times_bare(&self) -> Option<f64> {
         Some(self.bare.min()? / self.stat.min()?)
     }
 
-    /// How fast the export is, x pyarrow's writing.
+    /// Speed of the export as a multiple of pyarrow's.
     pub fn parquet_times_pyarrow(&self) -> Option<f64> {
         Some(self.pyarrow.min()? / self.parquet.min()?)
     }
 
-    /// How many calls `stat` reads in a second.
+    /// Calls a second that `stat` reads.
     pub fn calls_per_s(&self) -> Option<f64> {
         Some(self.calls as f64 / self.stat.min()?)
     }
 
-    /// The same, x babeltrace2.
+    /// Calls a second that `stat` reads, as a multiple of babeltrace2's.
     pub fn stat_times_babeltrace(&self) -> Option<f64> {
         Some(self.calls_per_s()? / self.babeltrace?)
     }
@@ -140,7 +140,7 @@ impl Reading {
     }
 }
 
-/// How long a command took, and the most memory that it had.
+/// Duration and peak memory of a command.
 struct Cost {
     seconds: f64,
     kib: u64,
@@ -150,7 +150,7 @@ fn run(mut command: Command) -> Result<Cost> {
     let begin = Instant::now();
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: our own child, which nobody else waits for; both places are ours.
+    // SAFETY: our own child, which nothing else waits for; both values are ours.
     let ended = unsafe { libc::wait4(child.id() as i32, &mut status, 0, usage.as_mut_ptr()) };
     let seconds = begin.elapsed().as_secs_f64();
     ensure!(ended == child.id() as i32 && status == 0, "{command:?} ended with {status:#x}");

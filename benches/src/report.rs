@@ -1,4 +1,4 @@
-//! What was measured, as `bench.json` and as a table.
+//! The measurements as `bench.json` and as a table.
 
 use crate::balance::Paced;
 use crate::figure::{Case, Column, KEYS, OF_A_CALL, OF_A_PROCESS};
@@ -12,15 +12,15 @@ use std::fs;
 
 /// One run.
 pub struct Report<'a> {
-    /// The variants, `direct` first, ...
+    /// The variants, `direct` first.
     pub variants: &'a [Ready],
-    /// ... and what was measured of each, in the same order.
+    /// The measurements of each variant, in the order of the variants.
     pub measured: &'a [Measured],
-    /// What was kept of calls at a steady pace.
+    /// The run at a steady pace.
     pub paced: Option<Paced>,
-    /// How quickly traces are read.
+    /// The speed of reading traces.
     pub reading: Reading,
-    /// How many rounds there were.
+    /// Number of rounds.
     pub rounds: usize,
 }
 
@@ -91,7 +91,7 @@ impl Report<'_> {
         lines.join("\n") + "\n"
     }
 
-    /// The goals, and whether they are held.
+    /// The goals, and whether they are met.
     pub fn goals(&self) -> String {
         let mut lines = vec!["Goals:".to_owned()];
         let mut missed = 0;
@@ -143,12 +143,12 @@ fn goal_json(goal: &Goal, value: Option<f64>) -> Value {
     json!({ "goal": goal.text, "value": value.map(rounded), "at": at, "bound": bound, "holds": holds })
 }
 
-/// To a thousandth: what is behind that is noise.
+/// Rounded to a thousandth: further digits are noise.
 fn rounded(value: f64) -> Value {
     json!((value * 1e3).round() / 1e3)
 }
 
-/// What the figures were taken on.
+/// Description of the machine.
 fn machine() -> Value {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, model)| model);

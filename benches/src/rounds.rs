@@ -1,4 +1,4 @@
-//! The measuring: every variant once, then every variant again, so that a noisy moment meets them all.
+//! The rounds of measurement: every variant once, then every variant again, so that noise affects all of them.
 
 use crate::balance::Paced;
 use crate::measured::Measured;
@@ -10,15 +10,15 @@ use anyhow::Result;
 
 /// Starts of `/bin/true` in each round: they are short.
 const STARTS: usize = 10;
-/// Pairs of one thread and two: their middle must mean something in a short run too.
+/// Number of pairs of one thread and two: enough for a median in a short run too.
 const PAIRS: usize = 15;
-/// What takes long and hardly varies is not taken in every round.
+/// Number of rounds for measurements that take long and hardly vary.
 const SOME: usize = 3;
 /// How long the steady pace is kept; in a run that is only a trial, not long enough to say anything.
 const PACED_MS: u32 = 3000;
 const PACED_TRIAL_MS: u32 = 200;
 
-/// So many rounds over all variants, in the order of the variants.
+/// Measures all variants in `rounds` rounds; results are in the order of the variants.
 pub fn measure(variants: &[Ready], scratch: &Scratch, rounds: usize) -> Result<Vec<Measured>> {
     let mut all: Vec<_> = variants.iter().map(|_| Measured::default()).collect();
     for round in 0..rounds {
@@ -50,13 +50,13 @@ pub fn measure(variants: &[Ready], scratch: &Scratch, rounds: usize) -> Result<V
     Ok(all)
 }
 
-/// A thread that is so late has not kept the pace: it makes up for it at full speed.
+/// Delay from which on a thread has missed its pace: it then catches up at full speed.
 const LATE_US: f64 = 5000.0;
 /// How often the pace is tried on a machine that does not let the host keep it.
 const TRIALS: usize = 12;
 
-/// All calls at a steady pace, of the variant that is to keep them all. Of a few runs the one in which the host
-/// itself was the most punctual.
+/// A run at a steady pace with the variant that must record every call. Of several runs the one in which the host itself
+/// had the smallest delay.
 pub fn paced(variants: &[Ready], scratch: &Scratch, rounds: usize) -> Result<Option<Paced>> {
     let (ms, trials) = if rounds > 1 { (PACED_MS, TRIALS) } else { (PACED_TRIAL_MS, 1) };
     let Some(variant) = variants.iter().find(|variant| variant.row.has(Also::Paced)) else { return Ok(None) };

@@ -1,11 +1,11 @@
-//! Numbers that were measured again and again.
+//! Repeated measurements of one figure.
 
 /// All values of one figure.
 #[derive(Default, Clone)]
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// One more value.
+    /// Adds a value.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }
@@ -15,22 +15,22 @@ impl Samples {
         self.0.extend_from_slice(&more.0);
     }
 
-    /// The least.
+    /// The minimum.
     pub fn min(&self) -> Option<f64> {
         self.0.iter().copied().reduce(f64::min)
     }
 
-    /// The greatest.
+    /// The maximum.
     pub fn max(&self) -> Option<f64> {
         self.0.iter().copied().reduce(f64::max)
     }
 
-    /// The one farthest from 0, without its sign.
+    /// The largest absolute value.
     pub fn farthest(&self) -> Option<f64> {
         self.0.iter().map(|value| value.abs()).reduce(f64::max)
     }
 
-    /// The one in the middle.
+    /// The median.
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

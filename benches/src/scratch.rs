@@ -1,4 +1,4 @@
-//! Where a run works: folders of its own, the host and the vendor compiled into them.
+//! The folders of a run, with the host and the vendor's library compiled into them.
 
 use crate::compiler::{compile, source};
 use crate::leaves::{Found, swept};
@@ -101,7 +101,7 @@ fn compile_vendor(folder: &Path, has: impl Fn(&str) -> bool) -> Result<()> {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is in nobody's way.
+        // A file that cannot be removed does no harm.
         let _ = fs::remove_dir_all(&self.own);
         let _ = fs::remove_dir_all(&self.ring);
     }

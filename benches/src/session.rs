@@ -12,8 +12,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const DAEMON: &str = "lttng-sessiond";
-/// How long the daemon may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that the daemon may take until it answers.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Calls that are made to see that something is written, and the least that a call takes in the file.
 const PROBE: u64 = 1000;
 const LEAST: u64 = 60;
@@ -52,7 +52,7 @@ impl Session {
         Ok(session)
     }
 
-    /// A trace of all that `work` does, for somebody to read.
+    /// Records a trace of `work`, to be read by another program.
     pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<PathBuf> {
         let (name, trace) = (format!("{}-reading", self.name), self.home.join("reading"));
         self.lttng(&["create", &name, &format!("--output={}", trace.display())])?;
@@ -72,7 +72,7 @@ impl Session {
         let output = format!("--output={}", self.trace.display());
         while let Err(error) = self.lttng(&["create", &self.name, &output]) {
             let ended = self.daemon.try_wait()?.is_some();
-            ensure!(!ended && begin.elapsed() < PATIENCE, "{DAEMON} does not answer: {error:#}");
+            ensure!(!ended && begin.elapsed() < START_TIMEOUT, "{DAEMON} does not answer: {error:#}");
             sleep(Duration::from_millis(100));
         }
         let session = format!("--session={}", self.name);
@@ -83,7 +83,7 @@ impl Session {
         Ok(())
     }
 
-    /// How many records it has thrown away until now.
+    /// Number of records that it has discarded so far.
     pub fn discarded(&self) -> Result<f64> {
         let listed = self.lttng(&["list", &self.name])?;
         let number = listed.lines().find_map(|line| line.trim().strip_prefix("Discarded events:"));
@@ -105,7 +105,7 @@ impl Drop for Session {
     }
 }
 
-/// What the command prints.
+/// Runs the command; returns what it prints.
 fn lttng(home: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new("lttng");
     let output = command.arg("--no-sessiond").args(arguments).env("LTTNG_HOME", home).stdin(Stdio::null()).output()?;

@@ -1,36 +1,36 @@
-//! What is compared: one row a variant.
+//! The variants that are compared: one row each.
 
 use crate::leaves::{Leaves, Left};
 use crate::preload::Preload;
 
-/// A row.
+/// A variant.
 pub struct Variant {
     /// Its key in `bench.json`.
     pub name: &'static str,
-    /// What it is, for the table.
+    /// Its description in the table.
     pub what: &'static str,
-    /// What stands in front of the vendor's library.
+    /// The library in front of the vendor's.
     pub preload: Preload,
     /// The settings it runs with.
     pub settings: &'static [(&'static str, &'static str)],
     /// How its warm calls are made.
     pub load: Load,
-    /// What a run leaves behind.
+    /// The files that a run leaves.
     pub leaves: Leaves,
-    /// What is measured of it besides that which is measured of all.
+    /// Measurements that are not taken of every variant.
     pub also: &'static [Also],
 }
 
 /// What one child does for the warm figures.
 #[derive(PartialEq)]
 pub struct Load {
-    /// How long calls are made before anything is measured.
+    /// Duration of the calls before the first measurement.
     pub warm_ms: u32,
-    /// How long one burst of calls takes, about.
+    /// Approximate duration of one burst of calls.
     pub burst_us: u32,
-    /// How many bursts are measured.
+    /// Number of bursts that are measured.
     pub bursts: u32,
-    /// Instructions are counted over two runs of so many calls.
+    /// Numbers of calls of the two runs over which instructions are counted.
     pub counted: [u64; 2],
 }
 
@@ -57,8 +57,7 @@ pub enum Also {
 const BURSTS: Load = Load { warm_ms: 3, burst_us: 1000, bursts: 20, counted: [1000, 5000] };
 
 /// For what must hold its rate for long: a warm-up that fills every buffer, then few long bursts, so that the
-/// minimum is not a moment of luck. The calls that are counted fit into a ring: nobody drains it in time while
-/// instructions are counted one by one.
+/// minimum is not a moment of luck. The calls that are counted fit into a ring: the drain is too slow under callgrind.
 pub const SUSTAINED: Load = Load { warm_ms: 50, burst_us: 10_000, bursts: 4, counted: [100, 900] };
 
 const SHIM: Preload = Preload::Cargo("libaclshim.so");

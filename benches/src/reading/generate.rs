@@ -33,7 +33,7 @@ fn header() -> Box<Header> {
     header
 }
 
-/// A generator of numbers that are the same in each run.
+/// A pseudo-random generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -74,7 +74,7 @@ fn call(number: u64, begin: u64, dice: &mut Dice) -> Words {
     }
 }
 
-/// Writes a trace of so many calls.
+/// Writes a trace of `calls` calls.
 pub fn generate(path: &Path, calls: u64) -> Result<()> {
     let header = header();
     // SAFETY: a plain structure, read as bytes.

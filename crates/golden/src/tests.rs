@@ -23,7 +23,7 @@ fn run(calls: Vec<Call>) -> GoldenRun {
 }
 
 /// The text without its comments.
-fn told(run: &GoldenRun) -> String {
+fn body(run: &GoldenRun) -> String {
     text(run, &[]).lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -42,7 +42,7 @@ fn a_call_is_a_line_with_its_arguments_by_name_and_its_code() {
         call(1, Function::aclrtMemcpyToSymbol, &[HEAP + 0x9000, HEAP, 8, 0, 1], 0),
     ];
     assert_eq!(
-        told(&run(calls)),
+        body(&run(calls)),
         "main thread:\n  \
          aclrtMemcpyAsync(dst=b1+0x0, destMax=64, src=b2+0x0, count=64, kind=HOST_TO_DEVICE, stream=s1) = ACL_SUCCESS\n  \
          aclrtMemcpyAsync(dst=b1+0x0, destMax=64, src=NULL, count=64, kind=9, stream=default) = ACL_ERROR_RT_PARAM_INVALID\n  \
@@ -53,7 +53,7 @@ fn a_call_is_a_line_with_its_arguments_by_name_and_its_code() {
 
 #[test]
 fn ranges_that_overlap_are_one_buffer_and_those_that_touch_are_two() {
-    let lines = told(&run(vec![
+    let lines = body(&run(vec![
         copy(1, HEAP, HEAP + 0x1000, 64),
         copy(1, HEAP + 64, HEAP + 0x1020, 64),
         copy(1, HEAP + 80, HEAP + 0x1000, 16),
@@ -67,13 +67,13 @@ fn ranges_that_overlap_are_one_buffer_and_those_that_touch_are_two() {
 fn what_a_refused_call_says_of_its_size_joins_nothing() {
     let mut calls = vec![copy(1, HEAP, HEAP + 0x1000, 64), copy(1, HEAP + 0x2000, HEAP + 0x1000, 64)];
     calls.insert(0, call(1, Function::aclrtMemcpy, &[HEAP, u64::MAX, HEAP + 0x1000, u64::MAX, 1], 107_000));
-    let text = told(&run(calls));
+    let text = body(&run(calls));
     assert!(text.contains("dst=b1+0x0, destMax=SIZE_MAX, src=b2+0x0") && text.contains("dst=b3+0x0"), "{text}");
 }
 
 #[test]
 fn an_address_that_is_not_aligned_shows_it_even_if_it_is_the_only_one_of_its_buffer() {
-    let text = told(&run(vec![copy(1, HEAP + 4, 0x10, 64)]));
+    let text = body(&run(vec![copy(1, HEAP + 4, 0x10, 64)]));
     assert!(text.contains("dst=b1+0x4, destMax=64, src=0x10,"), "{text}");
 }
 
@@ -90,7 +90,7 @@ fn a_name_holds_from_the_moment_it_is_given_until_another_is() {
         Name { at: 2, ..buffer(HEAP + 16, 16, "b1") },
         Name { at: 3, ..buffer(HEAP, 64, "") },
     ];
-    let text = told(&GoldenRun { names, ..run(calls) });
+    let text = body(&GoldenRun { names, ..run(calls) });
     let dsts: Vec<&str> = text.lines().skip(1).map(|line| line.split(['(', ',']).nth(1).unwrap()).collect();
     assert_eq!(dsts, ["dst=b1+0x0", "dst=weights+0x10", "dst=\"b1\"+0x0", "dst=b1+0x0"]);
     let streams: Vec<&str> =
@@ -108,7 +108,7 @@ fn items_of_a_batch_have_lines_of_their_own() {
     batch.items.push(Item { dst: HEAP + 32, dst_max: 64, src: HEAP + 0x2000, size: 64 });
     batch.marks = MARK_INJECTED;
     assert_eq!(
-        told(&run(vec![batch])),
+        body(&run(vec![batch])),
         "main thread:\n  aclrtMemcpyBatch(numBatches=3, numAttrs=1, failIndex=NULL) = ACL_SUCCESS (injected)\n    \
          attribute from item 0: dst DEVICE 0, src HOST\n    \
          [0] dst=b1+0x0 destMax=80 src=b2+0x0 size=64\n    \
@@ -128,7 +128,7 @@ fn threads_and_processes_that_do_the_same_stand_there_once_and_repeated_calls_to
          2 child processes:\n  main thread:\n    {line}"
     );
     assert_eq!(text(&program, &children), expected);
-    assert_eq!(told(&run(Vec::new())), "no call\n");
+    assert_eq!(body(&run(Vec::new())), "no call\n");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn laid_out(uses: &[Use], buffers: &[u64], streams: &[u64], thread: u64) -> Vec<
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        rng_seed: RngSeed::Fixed(1), // the same runs for everybody
+        rng_seed: RngSeed::Fixed(1), // deterministic
         ..ProptestConfig::default()
     })]
 

@@ -77,7 +77,7 @@ pub fn enter(index: usize) -> Decision {
             FaultKind::Errno(value) => set_errno(value),
             FaultKind::Fail(code) => return Decision::Answer(code),
             FaultKind::Reenter => {
-                // The nested call has another number; only `*` meets it again, and must not for ever.
+                // The nested call has another number; only `*` matches it again, and must not do so without end.
                 if fault.nth.is_some() || !REENTERING.replace(true) {
                     decision = Decision::Reenter;
                 }

@@ -42,13 +42,13 @@ gated! {
 /// Two ranges of a linear copy.
 #[derive(Clone, Copy)]
 pub struct Range {
-    /// To here,
+    /// Destination address.
     pub dst: usize,
-    /// where there is room for so much,
+    /// Room at the destination in bytes.
     pub max: usize,
-    /// from here,
+    /// Source address.
     pub src: usize,
-    /// so much.
+    /// Number of bytes to copy.
     pub count: usize,
 }
 
@@ -76,7 +76,7 @@ pub fn now(dst: usize, src: usize, count: usize) -> Outcome {
     run(dst, src, count, Clock::Caller)
 }
 
-/// A copy that the runtime hands to the driver itself: nobody asks whether a capture permits it.
+/// A copy that the runtime hands to the driver without a check whether a capture permits it.
 pub fn by_driver(dst: usize, src: usize, count: usize) -> Outcome {
     context::current()?;
     run(dst, src, count, Clock::Caller)

@@ -57,7 +57,7 @@ pub fn symbol(library: *mut c_void, name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(library, name.as_ptr()) }
 }
 
-/// Sleeps for ever.
+/// Sleeps and never returns.
 pub fn hang() -> ! {
     loop {
         // SAFETY: takes no memory of ours.

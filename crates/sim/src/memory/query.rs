@@ -19,7 +19,7 @@ pub struct Attributes {
 /// What the driver says of every pointer.
 const PAGE_SIZE: u32 = 4096;
 
-/// `aclrtMemAttr` has so many values.
+/// Number of values of `aclrtMemAttr`.
 const MEMORY_KINDS: i32 = 18;
 
 /// The memory types `aclrtCheckMemType` may be asked for: device, reserved, media.

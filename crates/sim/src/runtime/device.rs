@@ -55,7 +55,7 @@ exports! {
     };
     /// Waits until every stream of the thread's device is idle.
     fn aclrtSynchronizeDevice() => stream::synchronize_device(current()?.device, None);
-    /// As `aclrtSynchronizeDevice`, for at most `timeout` milliseconds; -1 is for ever.
+    /// As `aclrtSynchronizeDevice`, for at most `timeout` milliseconds; -1 is no limit.
     fn aclrtSynchronizeDeviceWithTimeout(timeout: i32) => {
         let limit = stream::limit(timeout)?;
         stream::synchronize_device(current()?.device, limit)

@@ -14,13 +14,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Where device addresses lie.
+/// The range of device addresses.
 pub const WINDOW: Range<usize> = 0x1000_0000_0000..0x1800_0000_0000;
 
 /// The grain of addresses in the window, and of backings: a multiple of every page size Linux has.
 pub const PAGE: usize = 64 * 1024;
 
-/// How far to go on where a part of the window is in use.
+/// Distance to the next attempt where a part of the window is in use.
 const STRIDE: usize = 1 << 36;
 
 /// Where a pointer points, in the vendor's terms.
@@ -65,7 +65,7 @@ impl Drop for Backing {
     }
 }
 
-/// What a block is.
+/// Kind of a block of memory.
 pub enum BlockKind {
     /// Memory of a device.
     Device(u32, Arc<Backing>),
@@ -85,7 +85,7 @@ pub enum BlockKind {
 pub struct Block {
     /// In bytes.
     pub size: usize,
-    /// What it is.
+    /// Its kind.
     pub kind: BlockKind,
 }
 
@@ -116,15 +116,15 @@ static REGISTRY: RwLock<Registry> =
 
 static USED: [AtomicU64; MAX_DEVICES as usize] = [const { AtomicU64::new(0) }; MAX_DEVICES as usize];
 
-/// How many contexts live: before the first the driver is not open, and refuses to look at a pointer.
+/// Number of contexts that live: before the first the driver is not open, and rejects every pointer.
 pub static OPEN: AtomicU64 = AtomicU64::new(0);
 
-/// The registry, to look at.
+/// Locks the registry for reading.
 pub fn read() -> RwLockReadGuard<'static, Registry> {
     REGISTRY.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The registry, to change.
+/// Locks the registry for writing.
 pub fn write() -> RwLockWriteGuard<'static, Registry> {
     REGISTRY.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -156,7 +156,7 @@ impl Registry {
             if let Some(elsewhere) = mapped {
                 unmap(elsewhere, size);
             }
-            // Somebody else's (a sanitizer keeps its shadow at the front of the window): further on.
+            // In use (a sanitizer has its shadow memory at the front of the window): continue further on.
             self.hint = (start + 1).next_multiple_of(STRIDE);
             return self.take(size, alignment);
         }
@@ -176,7 +176,7 @@ impl Registry {
     }
 }
 
-/// Whether the address is a device's by its number alone, as the driver tells.
+/// Whether the address lies in the range of device addresses.
 pub fn in_window(address: usize) -> bool {
     WINDOW.contains(&address)
 }
@@ -270,13 +270,13 @@ pub fn discharge(device: u32, size: usize) {
     USED[device as usize].fetch_sub(size as u64, Ordering::AcqRel);
 }
 
-/// How many bytes `device` has left.
+/// Number of bytes that `device` has left.
 pub fn free(device: u32) -> u64 {
     let used = USED[device as usize].load(Ordering::Acquire);
     settings().memory.saturating_sub(used)
 }
 
-/// Gives everything back that is `device`'s: its last context is gone.
+/// Frees all memory of `device`: its last context is gone.
 pub fn release_device(device: u32) {
     let mut registry = write();
     let of_device: Vec<usize> = registry

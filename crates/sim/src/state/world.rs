@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What changes.
+/// All objects that are not memory.
 pub struct World {
-    /// How far the program has come.
+    /// Whether `aclInit` and `aclFinalize` were called.
     pub lifecycle: Lifecycle,
     /// By device id.
     pub devices: [DeviceState; MAX_DEVICES as usize],
@@ -33,7 +33,7 @@ pub struct World {
     pub variables: BTreeMap<usize, Variable>,
 }
 
-/// The runtime's life, as `aclInit` and `aclFinalize` see it. Nothing else asks for it.
+/// State of the runtime between `aclInit` and `aclFinalize`. No other function depends on it.
 #[derive(PartialEq)]
 pub enum Lifecycle {
     /// Neither was called.
@@ -46,7 +46,7 @@ pub enum Lifecycle {
 
 /// What changes of a device.
 pub struct DeviceState {
-    /// How often `aclrtSetDevice` was called more than `aclrtResetDevice`.
+    /// Number of calls of `aclrtSetDevice` minus calls of `aclrtResetDevice`.
     pub references: u32,
     /// The default context.
     pub primary: Option<&'static Context>,
@@ -98,10 +98,10 @@ static WORLD: Mutex<World> = Mutex::new(World {
     variables: BTreeMap::new(),
 });
 
-/// Rung when an event is recorded, and when a stream that may wait for one is aborted.
+/// Notified when an event is recorded, and when a stream that may wait for one is aborted.
 pub static EVENTS: Condvar = Condvar::new();
 
-/// The world, held. A panic while it was held does not close it: every change is complete in itself.
+/// Locks the world. A panic under the lock does not poison it: every change is complete in itself.
 pub fn lock() -> MutexGuard<'static, World> {
     WORLD.lock().unwrap_or_else(PoisonError::into_inner)
 }

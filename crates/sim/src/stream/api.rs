@@ -42,7 +42,7 @@ exports! {
     /// Waits until a stream is idle, also one of another context; the first failure of its tasks since the last wait is
     /// the answer.
     fn aclrtSynchronizeStream(stream: *mut c_void) => synchronize(named(stream)?, None);
-    /// As `aclrtSynchronizeStream`, for at most `timeout` milliseconds; -1 is for ever.
+    /// As `aclrtSynchronizeStream`, for at most `timeout` milliseconds; -1 is no limit.
     fn aclrtSynchronizeStreamWithTimeout(stream: *mut c_void, timeout: i32) => {
         let limit = limit(timeout)?;
         synchronize(named(stream)?, limit)

@@ -47,7 +47,7 @@ exports! {
         context::current()?;
         put(mode, "mode", EXCHANGED.replace(new as i32))
     };
-    /// Runs a model and waits, for at most `timeout` milliseconds; -1 is for ever.
+    /// Runs a model and waits, for at most `timeout` milliseconds; -1 is no limit.
     fn aclmdlRIExecute(modelRI: *mut c_void, timeout: i32) => {
         required(modelRI, "modelRI")?;
         let limit = queue::limit(timeout)?;

@@ -66,7 +66,7 @@ exports! {
     };
     /// Waits until an event is recorded.
     fn aclrtSynchronizeEvent(event: *mut c_void) => synchronize(event, -1);
-    /// As `aclrtSynchronizeEvent`, for at most `timeout` milliseconds; -1 is for ever.
+    /// As `aclrtSynchronizeEvent`, for at most `timeout` milliseconds; -1 is no limit.
     fn aclrtSynchronizeEventWithTimeout(event: *mut c_void, timeout: i32) => synchronize(event, timeout);
     /// Lets a stream wait for an event.
     fn aclrtStreamWaitEvent(stream: *mut c_void, event: *mut c_void) => wait(queue::named(stream)?, named(event)?);

@@ -56,7 +56,7 @@ pub fn in_current_context(stream: Option<&'static Stream>) -> Outcome<&'static S
     Ok(stream)
 }
 
-/// How long `timeout` milliseconds are; -1 is for ever, 0 and below are refused.
+/// The duration of `timeout` milliseconds; -1 is no limit, other values below 1 are refused.
 pub fn limit(timeout: i32) -> Outcome<Option<Duration>> {
     match timeout {
         -1 => Ok(None),

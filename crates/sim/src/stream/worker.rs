@@ -57,7 +57,7 @@ impl Task {
     /// Does the work, on the worker of `stream`.
     fn run(&self, stream: &'static Stream) -> Outcome {
         match self {
-            // A worker that a panic ended would leave its stream busy for ever.
+            // A worker that ends by a panic would leave its stream busy.
             Self::Move(work) => catch_unwind(AssertUnwindSafe(|| work(Clock::Stream(stream))))
                 .unwrap_or_else(|_| fail(INTERNAL_ERROR, "the simulator failed; this is its bug")),
             Self::Record(event, ticket) => {

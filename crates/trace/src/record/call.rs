@@ -209,7 +209,7 @@ pub struct Item {
     pub room: i32,
 }
 
-/// The fourth word of a [`Layout::More`] slot.
+/// The fourth word of a [`Layout::More`](crate::record::slot::Layout::More) slot.
 #[derive(Clone, Copy)]
 pub struct Extent(pub u64);
 
@@ -225,12 +225,12 @@ impl Extent {
     }
 }
 
-/// Findings (one bit a rule) and `extent` as words of a [`Layout::More`] slot, each with its index: the writer ors them in.
+/// Findings (one bit a rule) and `extent` as words of a [`Layout::More`](crate::record::slot::Layout::More) slot, each with its index: the writer ors them in.
 pub const fn found_words(findings: u128, extent: Extent) -> [(usize, u64); 3] {
     [(1, findings as u64), (2, (findings >> 64) as u64), (3, extent.0)]
 }
 
-/// The fifth word of a [`Layout::Batch`] slot: what was read of the arrays.
+/// The fifth word of a [`Layout::Batch`](crate::record::slot::Layout::Batch) slot: what was read of the arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Follows {
     /// Number of items in the slots behind.

@@ -47,7 +47,7 @@ pub fn is_current(number: u64) -> bool {
 }
 
 /// Gives this process its number, if it has none. `false` if the kernel will not wipe it: then a fork child must
-/// [forget](forget) it.
+/// [forget] it.
 #[cfg(not(loom))]
 pub fn begin() -> bool {
     // Before there is a number: a fork in between would leave a child that takes its parent's for its own.
