@@ -291,7 +291,9 @@ fn outcome(command: &Path, folder: &Path, line: &str, arguments: &[String], runs
             Ok(text) => text.to_owned(),
             Err(_) => format!("[{} bytes, digest {:016x}]\n", bytes.len(), crate::normal::digest(bytes)),
         };
-        let text = text.replace(folder.to_str().expect("a path that is text"), "/corpus");
+        let path = folder.to_str().expect("a path that is text");
+        // In a URI a blank is escaped.
+        let text = text.replace(path, "/corpus").replace(&path.replace(' ', "%20"), "/corpus");
         let text = if text.is_empty() || text.ends_with('\n') { text } else { text + "\n[no newline]\n" };
         match line {
             "--version" => text.replace(env!("CARGO_PKG_VERSION"), "VERSION"),
