@@ -8,6 +8,7 @@ use crate::loader::gate::{self, Table};
 use crate::loader::{bindings, libdl, rebind, target};
 use crate::ring::fork;
 use crate::settings;
+use aclshim_facts::settings::Mode;
 use aclshim_trace::system::generation;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
@@ -86,7 +87,7 @@ fn prepare() -> ShimState {
     let is_of_use = settings.records() || judgement::is_strict() || inject::is_asked_for();
     let shim = if bindings::has_another_shim() {
         ShimState::Passive
-    } else if settings.mode == settings::MODE_OFF || !is_of_use {
+    } else if settings.mode == Mode::Off || !is_of_use {
         ShimState::Off
     } else {
         inject::start();

@@ -13,9 +13,10 @@ use crate::guest::log::{self, Event};
 use crate::guest::{edge, thread};
 use crate::loader::bindings;
 use crate::ring::process::{self, Process};
-use crate::settings::{DRAIN_OUTSIDE, settings};
+use crate::settings::{may_write_files, settings};
 use aclshim_collect::inside;
 use aclshim_core::heap::Heap;
+use aclshim_facts::settings::Drain;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;
@@ -32,7 +33,7 @@ pub fn ensure(process: &'static Process) {
     if handshake.state.load(Ordering::Relaxed) != NEW {
         return;
     }
-    if settings().drain >= DRAIN_OUTSIDE || !settings().files {
+    if matches!(settings().drain, Drain::Outside | Drain::Off) || !may_write_files() {
         handshake.state.store(NEVER, Ordering::Relaxed);
         return;
     }
@@ -54,7 +55,7 @@ pub fn ensure(process: &'static Process) {
 
 /// Whether a drain may be at work for this process.
 pub fn may_run() -> bool {
-    settings().drain == DRAIN_OUTSIDE
+    settings().drain == Drain::Outside
         || process::process().is_some_and(|process| process.drain.state.load(Ordering::Relaxed) != NEVER)
 }
 

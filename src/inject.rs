@@ -8,7 +8,7 @@ use crate::check::world;
 use crate::guest::edge;
 use crate::guest::log::{self, Event};
 use crate::loader::gate::{self, Reason};
-use crate::settings::{MODE_OFF, PRESET_PRODUCTION, settings};
+use crate::settings::settings;
 use aclshim_core::arrays;
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclError;
@@ -17,7 +17,7 @@ use aclshim_facts::direction::Direction;
 use aclshim_facts::injection::{Injection, What, each};
 use aclshim_facts::selector::Known;
 use aclshim_facts::selector::words::Nonsense;
-use aclshim_facts::settings::INJECT;
+use aclshim_facts::settings::{INJECT, Mode, Preset};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 pub mod naming;
@@ -44,7 +44,7 @@ pub enum Refused {
 
 /// How many injections a text has, if all of them make sense.
 fn count(text: &[u8]) -> Result<usize, Refused> {
-    if settings().preset == PRESET_PRODUCTION {
+    if settings().preset == Preset::Production {
         return Err(Refused::Production);
     }
     let count = each(text).try_fold(0, |count, one| one.map(|_| count + 1)).map_err(Refused::Nonsense)?;
@@ -57,7 +57,7 @@ fn count(text: &[u8]) -> Result<usize, Refused> {
 /// Called once, by the thread that boots.
 pub unsafe fn read() {
     let text = settings().inject.as_bytes();
-    if settings().mode != MODE_OFF && count(text).is_ok_and(|count| count > 0) {
+    if settings().mode != Mode::Off && count(text).is_ok_and(|count| count > 0) {
         // SAFETY: the caller's promise.
         unsafe { table::keep_for_good(each(text).flatten()) };
     }

@@ -6,7 +6,7 @@
 
 use crate::check::{stack, world};
 use crate::guest::{edge, log};
-use crate::settings::{MODE_ENFORCE, STACK_FINDINGS, settings};
+use crate::settings::settings;
 use aclshim_core::arrays;
 use aclshim_core::look::{self, Look};
 use aclshim_facts::Function;
@@ -16,6 +16,7 @@ use aclshim_facts::code::{ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::{ALIGN_64, ITEMS_APART, RULES, is_plain, is_sound, judge_each, predict};
+use aclshim_facts::settings::{Mode, Stack};
 use aclshim_facts::world::{Stream, World};
 use aclshim_trace::record::slot::Note;
 use aclshim_trace::record::{Extent, FRAMES, REFUSED, RecordedFinding};
@@ -72,7 +73,7 @@ static IS_STRICT: AtomicBool = AtomicBool::new(false);
 
 /// What the settings say; `refused` gets what makes no sense.
 pub fn policy(refused: impl FnMut(&'static [u8])) -> Policy {
-    let mut policy = Policy::new(settings().mode == MODE_ENFORCE);
+    let mut policy = Policy::new(settings().mode == Mode::Enforce);
     let number = |id: &[u8]| RULES.iter().position(|rule| rule.id.as_bytes() == id);
     policy.read(settings().rules.as_bytes(), number, refused);
     policy
@@ -87,8 +88,8 @@ static IS_ALIGNMENT_QUIET: AtomicBool = AtomicBool::new(true);
 /// Called once, by the thread that boots.
 pub unsafe fn read() {
     let (settings, policy) = (settings(), policy(|_| ()));
-    IS_STRICT.store(policy.may_refuse() || settings.stack == STACK_FINDINGS, Ordering::Relaxed);
-    let is_quiet = !policy.is_said(ALIGN_64.number.into()) && settings.stack != STACK_FINDINGS;
+    IS_STRICT.store(policy.may_refuse() || settings.stack == Stack::Findings, Ordering::Relaxed);
+    let is_quiet = !policy.is_said(ALIGN_64.number.into()) && settings.stack != Stack::Findings;
     IS_ALIGNMENT_QUIET.store(is_quiet, Ordering::Relaxed);
     // SAFETY: the caller's promise.
     unsafe { *POLICY.0.get() = policy };
@@ -233,7 +234,7 @@ fn judge(subject: &Subject<'_>, told: u128) -> Option<Judgement> {
     if is_refused_for_an_error && judgement.refusal.is_none() {
         judgement.refusal = vendors_refusal(subject);
     }
-    if settings().stack == STACK_FINDINGS {
+    if settings().stack == Stack::Findings {
         judgement.frames = stack::frames();
     }
     Some(judgement)

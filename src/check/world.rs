@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Which of [`PRODUCTS`], from 1 on; 0 is none.
 static PRODUCT: AtomicUsize = AtomicUsize::new(0);
-/// 1 on a host, 2 on the device's own processor, 0 unknown.
+/// The number of the [`Form`]; 0 is unknown.
 static FORM: AtomicU32 = AtomicU32::new(0);
 /// The first number in the upper half, the second in the lower; 0 unknown.
 static CANN: AtomicU32 = AtomicU32::new(0);
@@ -25,7 +25,7 @@ pub fn read() {
     if !settings.cann.as_bytes().is_empty() {
         set_cann(settings.cann.as_bytes());
     }
-    set_form(settings.form as u32);
+    set_form(settings.form.form());
 }
 
 /// A SoC name that the real library tells; a setting comes first.
@@ -43,8 +43,8 @@ pub fn tell_cann(text: &[u8]) {
 }
 
 /// A form that the real library tells; a setting comes first.
-pub fn tell_form(form: u32) {
-    if settings().form == 0 {
+pub fn tell_form(form: Option<Form>) {
+    if settings().form.form().is_none() {
         set_form(form);
     }
 }
@@ -64,10 +64,10 @@ fn set_cann(text: &[u8]) {
     }
 }
 
-/// 1 on a host, 2 on the device's own processor; anything else leaves things as they are.
-fn set_form(form: u32) {
-    if matches!(form, 1 | 2) {
-        FORM.store(form, Ordering::Relaxed);
+/// A form; `None` leaves the one that is known.
+fn set_form(form: Option<Form>) {
+    if let Some(form) = form {
+        FORM.store(form as u32, Ordering::Relaxed);
     }
 }
 
@@ -82,11 +82,7 @@ pub fn of(call: &Call) -> World<'static> {
     let cann = CANN.load(Ordering::Relaxed);
     World {
         product: PRODUCT.load(Ordering::Relaxed).checked_sub(1).and_then(|at| PRODUCTS.get(at)),
-        form: match FORM.load(Ordering::Relaxed) {
-            1 => Some(Form::EndPoint),
-            2 => Some(Form::RootComplex),
-            _ => None,
-        },
+        form: Form::from_number(FORM.load(Ordering::Relaxed)),
         cann: (cann != 0).then_some(Version { major: (cann >> 16) as u16, minor: cann as u16 }),
         stream: if call.stream.is_some_and(|stream| stream.is_null()) { Stream::Default } else { Stream::Unknown },
         ..World::UNKNOWN

@@ -6,9 +6,9 @@
 
 use crate::guest::edge;
 use crate::guest::state::wait_until;
-use crate::settings::{STDERR_OFF, settings};
+use crate::settings::{may_write_files, settings};
 use aclshim_facts::settings::file::Wrong;
-use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
+use aclshim_facts::settings::{CONFIG, Setting, Stderr, Value, bytes_text};
 use aclshim_facts::text::Text;
 use aclshim_trace::system::descriptor::Descriptor;
 use core::cell::UnsafeCell;
@@ -113,7 +113,7 @@ pub fn line(event: Event, subject: &str, message: fmt::Arguments<'_>) {
 /// Writes one line; whether that was possible.
 fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool {
     let mut is_written = false;
-    if !settings().files {
+    if !may_write_files() {
         return is_written;
     }
     with_buffers(|buffers, pid| {
@@ -148,7 +148,7 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
 /// Writes one line; where the log cannot be written, to the program's standard error, if that may be ([`may_say`]): what it
 /// says stands nowhere else. Only within [`crate::guest::edge::with_signals_blocked`].
 pub fn loss(event: Event, subject: &str, message: fmt::Arguments<'_>) {
-    if !is_written(event, subject, message) && settings().stderr != STDERR_OFF {
+    if !is_written(event, subject, message) && settings().stderr != Stderr::Off {
         with_buffers(|buffers, _| {
             buffers.line.clear();
             let _ = writeln!(buffers.line, "aclshim: {message}");
@@ -212,7 +212,7 @@ pub fn nonsense(setting: &'static Setting, at: u32) {
             line(Event::Setting, name, format_args!("{given} must be from {least} to {most}; {default} is in force"));
         }
         Value::Text(_) => line(Event::Setting, name, format_args!("{given} is too long; it is not in force")),
-        Value::Path(_) => {}
+        Value::Pattern(_) | Value::Path { .. } | Value::Library { .. } => {}
     }
 }
 

@@ -9,7 +9,8 @@ use super::file::{self, Trouble};
 use super::state::{Scope, State};
 use super::{access, lock, wording};
 use crate::guest::edge;
-use crate::settings::{GOLDEN_UPDATE, settings};
+use crate::settings::settings;
+use aclshim_facts::settings::Golden;
 use aclshim_golden::{GoldenRun, compare, text};
 use std::ffi::CString;
 use std::io;
@@ -70,7 +71,7 @@ pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_er
             Some(said(&format!("cannot be {verb}: {why}{hint}")))
         })
     };
-    let is_update = settings().golden == GOLDEN_UPDATE;
+    let is_update = settings().golden == Golden::Update;
     let (verb, hint) = if is_update { ("written", "") } else { ("read", " (write it: ACLSHIM_GOLDEN=update)") };
     let Some(new) = &actual.text else { return cannot(verb, Trouble::Memory, "") };
     let undisturbed = |work: &dyn Fn() -> Result<Option<file::Pages>, Trouble>| {

@@ -11,8 +11,9 @@ use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::objects::{self, Changes};
 use crate::loader::patch::replace;
 use crate::loader::{bindings, libdl, names, target, vendor, visibility};
-use crate::settings::{DEEPBIND_FIX, settings};
+use crate::settings::settings;
 use aclshim_core::elf::{self, Object, PointerKind};
+use aclshim_facts::settings::Deepbind;
 use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -210,7 +211,7 @@ impl Wanted {
     /// the program sees, to a real function.
     fn instead(self, object: &Object, state: State, found: &mut [usize]) -> Option<usize> {
         match (self, state) {
-            _ if state::current() == ShimState::Off || settings().deepbind != DEEPBIND_FIX => None,
+            _ if state::current() == ShimState::Off || settings().deepbind == Deepbind::Off => None,
             // The loader would find us, or in a DEEPBIND object what that brings itself. Where
             // there is another interposer between the two it is left to the loader.
             (Wanted::Copy(function), State::Lazy) => {

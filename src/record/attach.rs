@@ -6,7 +6,7 @@ use crate::guest::{edge, log, thread};
 use crate::loader::rebind;
 use crate::ring::process::Process;
 use crate::ring::{identity, process};
-use crate::settings::settings;
+use crate::settings::complaints;
 use crate::{drain, inject};
 use aclshim_trace::record::slot::Slot;
 use aclshim_trace::ring::cursor::{RingCursor, Slots};
@@ -181,10 +181,10 @@ pub fn take_cursor() -> Result<&'static RingCursor, NoCursor> {
 /// Logs which settings make no sense.
 #[inline(never)] // what it has on the stack is not to lie under the rest
 fn log_nonsense() {
-    for (line, why) in settings().wrong.iter() {
+    for (line, why) in complaints().lines() {
         log::nonsense_line(line, why);
     }
-    for &(setting, line) in settings().nonsense.iter().flatten() {
+    for (setting, line) in complaints().values() {
         log::nonsense(setting, line);
     }
     judgement::policy(log::nonsense_rule);

@@ -6,10 +6,12 @@ use crate::check::world;
 use crate::guest::state::{self, ShimState};
 use crate::guest::{edge, file};
 use crate::loader::vendor::{self, Answer};
-use crate::settings::settings;
+use crate::settings::{rank, settings};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
+use aclshim_facts::settings::Choice;
 use aclshim_facts::text::Text;
+use aclshim_facts::world::Form;
 use aclshim_trace::ring::layout::{Header, NAME};
 use aclshim_trace::system::namespace;
 use core::cell::UnsafeCell;
@@ -46,8 +48,8 @@ impl fmt::Write for Field<'_> {
 /// Completes a header.
 pub fn fill(header: &mut Header) {
     let settings = settings();
-    header.mode = settings.record as u32;
-    header.calls = settings.calls as u32;
+    header.mode = settings.record.number();
+    header.calls = settings.calls.number();
     header.batch_items = settings.batch_items as u32;
     (header.segment, header.budget) = (settings.segment, settings.budget);
     for (place, row) in header.names.iter_mut().zip(FUNCTIONS) {
@@ -56,7 +58,7 @@ pub fn fill(header: &mut Header) {
     header.functions = FUNCTIONS.len() as u32;
     Field::of(&mut header.dir).push(settings.dir.as_bytes());
     Field::of(&mut header.pattern).push(settings.file.as_bytes());
-    Field::of(&mut header.rank).push(settings.rank.as_bytes());
+    Field::of(&mut header.rank).push(rank());
     let _ = settings.write(&mut Field::of(&mut header.settings));
     about_system(header);
     about_library(header);
@@ -183,7 +185,10 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
                 // SAFETY: as above.
                 Answer::Version(text) => _ = unsafe { &mut *SAID.cann.get() }.push(text.to_bytes()),
                 // ACL_DEVICE is 0, ACL_HOST is 1.
-                Answer::RunMode(mode) => SAID.form.store(if mode == 0 { 2 } else { 1 }, Ordering::Relaxed),
+                Answer::RunMode(mode) => {
+                    let form = if mode == 0 { Form::RootComplex } else { Form::EndPoint };
+                    SAID.form.store(form as u32, Ordering::Relaxed);
+                }
             });
             SAID.state.store(if is_answered { KNOWN } else { NEW }, Ordering::Release);
             if is_answered {
@@ -200,7 +205,7 @@ fn publish_all(header: Option<&Header>) {
     let form = SAID.form.load(Ordering::Relaxed);
     world::tell_product(product.as_bytes());
     world::tell_cann(cann.as_bytes());
-    world::tell_form(form);
+    world::tell_form(Form::from_number(form));
     if let Some(header) = header {
         header.form.store(form, Ordering::Relaxed);
         // The product last: who sees it sees the rest.

@@ -15,6 +15,7 @@ use crate::ring::rings::{Rings, Taken};
 use crate::ring::{identity, inherited};
 use crate::settings::settings;
 use aclshim_facts::FUNCTIONS;
+use aclshim_facts::settings::Record;
 use aclshim_facts::text::Text;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::record::slot::{Note, Slot};
@@ -193,7 +194,7 @@ impl Process {
         let is_busy = || self.state.load(Ordering::Acquire) == BUSY;
         wait_until(|| !is_busy());
         // A caller that is to wait rather than lose a call; but not one that may have interrupted the thread that makes the file.
-        if settings().record == Mode::Lossless as usize && is_busy() && !edge::may_be_in_a_handler() {
+        if settings().record == Record::Lossless && is_busy() && !edge::may_be_in_a_handler() {
             let end = monotonic_ns() + 100_000_000;
             while is_busy() && monotonic_ns() < end {
                 edge::pause(100_000);
@@ -262,9 +263,9 @@ impl Process {
         next: u64,
     ) -> Option<&'static RingCursor> {
         let mode = match settings().record {
-            1 => Mode::Flight,
-            2 => Mode::Lossless,
-            _ => Mode::Audit,
+            Record::Flight => Mode::Flight,
+            Record::Lossless => Mode::Lossless,
+            Record::Audit | Record::Off => Mode::Audit,
         };
         [own, &self.cursor].into_iter().find(|cursor| cursor.open(control, slots, mode, next))
     }

@@ -8,11 +8,12 @@
 use crate::guest::thread::is_alive;
 use crate::ring::inherited;
 use crate::settings::settings;
+use aclshim_facts::settings::Record;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::record::slot::Slot;
 use aclshim_trace::record::{ATTRIBUTES, batch_slots};
 use aclshim_trace::ring::file::OwnRingFile;
-use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, Mode, RINGS};
+use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, RINGS};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -80,7 +81,7 @@ impl Rings {
             return Some(taken);
         }
         // A caller that is to wait rather than lose a call gets one more.
-        let may_add = !look.is_crowded || settings().record == Mode::Lossless as usize;
+        let may_add = !look.is_crowded || settings().record == Record::Lossless;
         let added = may_add.then(|| self.add(file, Caller::WantsOne)).flatten();
         added.or_else(|| look.last_choice.and_then(|(ring, owner)| take(ring, owner)))
     }
@@ -198,5 +199,5 @@ fn take(ring: Ring<'static>, owner: u32) -> Option<Taken> {
 fn has_room(ring: &Ring, slots: u64) -> bool {
     let full = ring.control.drained.load(Ordering::Acquire).wrapping_add(ring.slots.len() as u64);
     let from = full.wrapping_sub(slots);
-    settings().record == Mode::Flight as usize || (0..FEW).all(|nth| !ring.is_shown(from.wrapping_add(nth)))
+    settings().record == Record::Flight || (0..FEW).all(|nth| !ring.is_shown(from.wrapping_add(nth)))
 }

@@ -5,7 +5,7 @@ mod template;
 
 pub use in_force::{InForce, Source};
 
-use aclshim_facts::settings::{CONFIG, Setting, Value, bytes_text};
+use aclshim_facts::settings::CONFIG;
 use anyhow::Result;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -68,7 +68,8 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&answer)?);
     } else {
         for row in &in_force.rows {
-            let value = row.value.as_ref().map_or_else(|| default(row.setting), |value| value.display().to_string());
+            let value =
+                row.value.as_ref().map_or_else(|| row.setting.default_text(), |value| value.display().to_string());
             outln!("{} = {value}  ({})", row.setting.variable, origin(&row.source, &in_force));
             println!("{}", wrapped(row.setting.sentence, "    "));
         }
@@ -81,52 +82,26 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 
 fn line(row: &in_force::Row) -> Line<'_> {
     let setting = row.setting;
-    let default = default(setting);
-    let real = (!matches!(setting.value, Value::Path(_)) || default.starts_with('/')).then(|| default.clone());
+    let default = setting.default_text();
+    let real = (!setting.is_path() || default.starts_with('/')).then(|| default.clone());
     Line {
         variable: setting.variable,
         key: (!std::ptr::eq(setting, &CONFIG)).then(|| setting.key().to_string()),
         value: row.value.as_ref().map(|value| value.to_string_lossy().into_owned()).or(real),
         source: row.source.name(),
-        line: if let Source::File(line) = row.source { Some(line) } else { None },
+        line: row.source.line(),
         default,
-        values: values(setting),
+        values: setting.values_text(),
         meaning: setting.sentence,
     }
 }
 
 /// Where a value comes from, for people.
 fn origin(source: &Source, in_force: &InForce) -> String {
-    match (source, &in_force.file) {
-        (Source::File(line), Some(file)) => format!("{}:{line}", file.display()),
+    match (source.line(), &in_force.file) {
+        (Some(line), Some(file)) => format!("{}:{line}", file.display()),
         _ => source.name().into(),
     }
-}
-
-/// What holds when a setting is not given.
-fn default(setting: &Setting) -> String {
-    match setting.value {
-        Value::Choice(words) => words[0].into(),
-        Value::Path(text) | Value::Text(text) => text.into(),
-        Value::Bytes(number, ..) => bytes(number),
-        Value::Count(number, ..) => number.to_string(),
-    }
-}
-
-/// What a setting may be.
-fn values(setting: &Setting) -> String {
-    match setting.value {
-        Value::Choice(words) => words.join(", "),
-        Value::Path(_) => "a path".into(),
-        Value::Text(_) => "text".into(),
-        Value::Bytes(_, least, most) => format!("{} to {}", bytes(least), bytes(most)),
-        Value::Count(_, least, most) => format!("{least} to {most}"),
-    }
-}
-
-fn bytes(number: u64) -> String {
-    let (number, unit) = bytes_text(number);
-    format!("{number}{unit}")
 }
 
 /// A sentence in lines of some hundred letters, each behind `indent`.

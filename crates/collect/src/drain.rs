@@ -17,6 +17,7 @@ use crate::module_lookup::ModuleLookup;
 use crate::names::{Who, stem};
 use crate::segment::TraceWriter;
 use crate::stderr::Stderr;
+use aclshim_facts::settings::Calls;
 use aclshim_trace::origin::{Origin, moment_of};
 use aclshim_trace::reader::{MOST_RINGS, ReadMode, Ring, SlotRun};
 use aclshim_trace::record::slot::{self, Layout, Words};
@@ -32,14 +33,6 @@ use std::sync::atomic::Ordering;
 const RUN: usize = 1024;
 /// How often the pace of the ticks and the sums are written down.
 const MINUTE_NS: u64 = 60_000_000_000;
-
-/// What becomes of calls (`ACLSHIM_CALLS`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Calls {
-    Trace,
-    Json,
-    Off,
-}
 
 /// Where a drain runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,11 +139,7 @@ impl Drain {
         let budget = if dir == origin.dir { origin.budget } else { u64::MAX };
         let sizes = Sizes { segment: origin.segment, budget };
         let place = Place { dir, stem: stem(origin.pattern.as_bytes(), &who), sizes };
-        let calls = match origin.calls {
-            1 => Calls::Json,
-            2 => Calls::Off,
-            _ => Calls::Trace,
-        };
+        let calls = origin.calls;
         Self {
             modules: ModuleLookup::new(location.process(&origin)),
             is_of_this_boot: origin.is_of_this_boot == Some(true),

@@ -13,7 +13,7 @@ use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
 use aclshim_facts::rules::{ALIGN_64, RULES, judge_each, predict};
-use aclshim_facts::settings::{AS, BASELINE, CANN, FORM, MODE, MUTE, RULES as ACTIONS, SOC, Setting};
+use aclshim_facts::settings::{AS, BASELINE, CANN, Choice, FormSetting, MUTE, Mode, RULES as ACTIONS, SOC, recorded};
 use aclshim_facts::world::{Form, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES};
@@ -184,12 +184,6 @@ fn rule_id(number: u8) -> Cow<'static, str> {
     }
 }
 
-/// The value of a setting among those that were in force.
-pub(crate) fn setting<'a>(in_force: &'a str, setting: &Setting) -> &'a str {
-    let value = |line: &'a str| line.strip_prefix(setting.variable)?.strip_prefix('=');
-    in_force.lines().find_map(value).unwrap_or_default()
-}
-
 fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.is_empty() { other } else { one }
 }
@@ -204,12 +198,12 @@ type Seen = (u8, Option<usize>, u64);
 impl Judge {
     /// For the process that a header describes.
     pub fn new(origin: &Origin) -> Self {
-        let mut policy = Policy::new(setting(&origin.settings, &MODE) == "enforce");
+        let mut policy = Policy::new(Mode::recorded_in(&origin.settings) == Some(Mode::Enforce));
         let number = |id: &[u8]| RULES.iter().position(|rule| rule.id.as_bytes() == id);
-        policy.read(setting(&origin.settings, &ACTIONS).as_bytes(), number, |_| ());
+        policy.read(recorded(&origin.settings, &ACTIONS).as_bytes(), number, |_| ());
         let mut nonsense = Vec::new();
         let mut others = Vec::new();
-        for name in setting(&origin.settings, &AS).split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        for name in recorded(&origin.settings, &AS).split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match Product::of(name) {
                 Some(product) => others.push((name.to_owned(), product)),
                 None => {
@@ -217,7 +211,7 @@ impl Judge {
                 }
             }
         }
-        let [mute, baseline] = [&MUTE, &BASELINE].map(|of| setting(&origin.settings, of));
+        let [mute, baseline] = [&MUTE, &BASELINE].map(|of| recorded(&origin.settings, of));
         let mute = Mute::new(mute, baseline, &mut nonsense);
         let is_off = |rule: &&&Rule| policy.action(rule.number.into(), rule.severity) == Action::Off;
         let off = RULES.iter().filter(is_off).fold(0, |bits, rule| bits | 1u128 << rule.number);
@@ -240,20 +234,16 @@ impl Judge {
     /// Takes over what the process has found out of its product by now.
     pub fn learn(&mut self, origin: &Origin) {
         self.platform = Platform {
-            product: Product::of(first_of(setting(&origin.settings, &SOC), &origin.product)),
-            cann: Version::parse(first_of(setting(&origin.settings, &CANN), &origin.cann)),
-            form: match (setting(&origin.settings, &FORM), origin.form) {
-                ("ep", _) | ("auto" | "", 1) => Some(Form::EndPoint),
-                ("rc", _) | ("auto" | "", 2) => Some(Form::RootComplex),
-                _ => None,
-            },
+            product: Product::of(first_of(recorded(&origin.settings, &SOC), &origin.product)),
+            cann: Version::parse(first_of(recorded(&origin.settings, &CANN), &origin.cann)),
+            form: FormSetting::recorded_in(&origin.settings).and_then(|set| set.form().or(origin.form)),
         };
         self.glance.learn(self.platform.form);
     }
 
     /// A product that the rulebook does not know, if that is what the process runs on.
     pub fn unknown_product<'a>(&self, origin: &'a Origin) -> Option<&'a str> {
-        let name = first_of(setting(&origin.settings, &SOC), &origin.product);
+        let name = first_of(recorded(&origin.settings, &SOC), &origin.product);
         (!name.is_empty() && self.platform.product.is_none()).then_some(name)
     }
 

@@ -1,7 +1,6 @@
 //! What also goes to the program's standard error, if that is asked for (`ACLSHIM_STDERR`).
 
-use crate::judge::setting;
-use aclshim_facts::settings::STDERR;
+use aclshim_facts::settings::{self, Choice};
 
 /// How much is written there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,9 +20,9 @@ impl Stderr {
         if unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_GETFD) } < 0 {
             return Self::Off;
         }
-        match setting(settings, &STDERR) {
-            "findings" => Self::Findings,
-            "all" => Self::All,
+        match settings::Stderr::recorded_in(settings) {
+            Some(settings::Stderr::Findings) => Self::Findings,
+            Some(settings::Stderr::All) => Self::All,
             _ => Self::Off,
         }
     }

@@ -1,7 +1,7 @@
 //! The pages under `docs/` that are made from the tables.
 
 use crate::functions::FUNCTIONS;
-use crate::settings::{CONFIG, SETTINGS, Value, bytes_text};
+use crate::settings::{CONFIG, SETTINGS, Value};
 use std::fmt::Write;
 
 /// Every generated page: file name under `docs/` and text.
@@ -33,17 +33,11 @@ fn settings() -> String {
          | variable | key | default | values | meaning |\n|---|---|---|---|---|\n"
     );
     for setting in SETTINGS {
-        let bytes = |number| {
-            let (number, unit) = bytes_text(number);
-            format!("{number}{unit}")
+        let default = match setting.value {
+            Value::Text(default) | Value::Pattern(default) => format!("`{default}`"),
+            _ => setting.default_text(),
         };
-        let (default, values) = match setting.value {
-            Value::Choice(words) => (words[0].to_owned(), words.join(", ")),
-            Value::Path(default) => (default.to_owned(), "a path".into()),
-            Value::Text(default) => (format!("`{default}`"), "text".into()),
-            Value::Bytes(default, least, most) => (bytes(default), format!("{} to {}", bytes(least), bytes(most))),
-            Value::Count(default, least, most) => (default.to_string(), format!("{least} to {most}")),
-        };
+        let values = setting.values_text();
         let is_in_file = !std::ptr::eq(*setting, &CONFIG);
         let key = if is_in_file { format!("`{}`", setting.key()) } else { String::new() };
         let _ = writeln!(page, "| `{}` | {key} | {default} | {values} | {} |", setting.variable, setting.sentence);

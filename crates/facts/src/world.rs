@@ -33,9 +33,16 @@ pub struct World<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// On a host with the device as its end point (Ascend EP).
-    EndPoint,
+    EndPoint = 1,
     /// On the device's own processor (Ascend RC, and products whose control CPU is open).
-    RootComplex,
+    RootComplex = 2,
+}
+
+impl Form {
+    /// The form with this number in a ring header, which has 0 where the form is not known.
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Form::EndPoint, Form::RootComplex].into_iter().find(|form| *form as u32 == number)
+    }
 }
 
 /// What a stream argument is.

@@ -4,6 +4,8 @@ use crate::ring::layout::Header;
 use crate::sync::{AtomicU64, Ordering};
 use crate::system::clock::{self, Calibration, Clock, Moment};
 use crate::system::namespace;
+use aclshim_facts::settings::{Calls, Choice};
+use aclshim_facts::world::Form;
 use core::sync::atomic::AtomicU8;
 use std::ffi::OsStr;
 use std::mem::offset_of;
@@ -46,16 +48,16 @@ pub struct Origin {
     pub segment: u64,
     /// Bytes that all files of the directory may take.
     pub budget: u64,
-    /// Index of the value of `ACLSHIM_CALLS`.
-    pub calls: u32,
+    /// Which files every call is written to.
+    pub calls: Calls,
     /// The names of the functions.
     pub functions: Vec<String>,
     /// The product, or empty.
     pub product: String,
     /// The CANN version, or empty.
     pub cann: String,
-    /// Where the program runs: 1 on a host, 2 on the device's own processor, 0 if that is not known.
-    pub form: u32,
+    /// Where the program runs, if that is known.
+    pub form: Option<Form>,
     /// The real library.
     pub library: PathBuf,
     /// Its build id.
@@ -125,11 +127,11 @@ impl Origin {
             pattern: text(&header.pattern),
             segment: header.segment,
             budget: header.budget,
-            calls: header.calls,
+            calls: Calls::from_number(header.calls),
             functions,
             product: late_text(&header.product),
             cann: late_text(&header.cann),
-            form: header.form.load(Ordering::Relaxed),
+            form: Form::from_number(header.form.load(Ordering::Relaxed)),
             library: path(&header.library),
             build_id: text(&header.build_id),
             settings: text(&header.settings),

@@ -1,17 +1,17 @@
 //! The settings that hold for a program that is started here: environment, file, default.
 
-use super::{default, values};
 use aclshim_facts::injection;
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::Product;
 use aclshim_facts::rules::RULES;
-use aclshim_facts::settings::file::{self, Said, Wrong};
-use aclshim_facts::settings::{AS, CONFIG, INJECT, PREFIX, PRESET, RULES as ACTIONS, SETTINGS, SOC, Setting, Value};
-use std::collections::BTreeMap;
+use aclshim_facts::settings::file::{self, FileValues, Wrong};
+use aclshim_facts::settings::{
+    self, AS, CONFIG, Choice, INJECT, PREFIX, Preset, RULES as ACTIONS, SETTINGS, SOC, Setting, Value,
+};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -20,11 +20,9 @@ use std::path::{Path, PathBuf};
 pub enum Source {
     /// An option of the command.
     Option,
-    /// The variable.
-    Environment,
-    /// This line of the settings file.
-    File(u32),
-    /// Nowhere: it was not given.
+    /// The variable or the settings file.
+    Given(settings::Source),
+    /// The table: the setting is not given.
     Default,
 }
 
@@ -33,9 +31,17 @@ impl Source {
     pub fn name(self) -> &'static str {
         match self {
             Source::Option => "option",
-            Source::Environment => "environment",
-            Source::File(_) => "file",
+            Source::Given(settings::Source::Environment) => "environment",
+            Source::Given(settings::Source::File(_)) => "file",
             Source::Default => "default",
+        }
+    }
+
+    /// The line of the settings file.
+    pub fn line(self) -> Option<u32> {
+        match self {
+            Source::Given(settings::Source::File(line)) => Some(line),
+            _ => None,
         }
     }
 }
@@ -63,25 +69,34 @@ pub struct InForce {
 impl InForce {
     /// With this settings file, or the one that the environment names.
     pub fn read(config: Option<&Path>) -> Self {
-        let named = variable(&CONFIG).map(PathBuf::from);
+        let named = variable(&CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
         let file = config.map(Path::to_owned).or(named);
         let mut complaints = Vec::new();
-        let mut from_file = file.as_deref().map(|path| from_file(path, &mut complaints)).unwrap_or_default();
+        let text = file.as_deref().and_then(|path| load(path, &mut complaints));
+        let from_file = text.as_deref().zip(file.as_deref()).map(|(text, path)| {
+            FileValues::read(text, &mut |line, wrong| {
+                complaints.push(format!("{}:{line}: {wrong}{}", path.display(), hint(text, line, wrong)));
+            })
+        });
         let rows = SETTINGS
             .iter()
             .map(|&setting| {
-                let given = match (variable(setting), from_file.remove(setting.variable)) {
-                    _ if std::ptr::eq(setting, &CONFIG) => {
-                        let source = if config.is_some() { Source::Option } else { Source::Environment };
-                        file.clone().map(|path| (path.into_os_string(), source))
+                let variable = variable(setting);
+                let given = match config {
+                    Some(path) if std::ptr::eq(setting, &CONFIG) => Some((path.as_os_str().as_bytes(), Source::Option)),
+                    _ => {
+                        let given = setting.given(variable.as_deref().map(OsStr::as_bytes), from_file.as_ref());
+                        given.map(|(value, source)| (value, Source::Given(source)))
                     }
-                    (Some(value), _) => Some((value, Source::Environment)),
-                    (None, Some((line, value))) => Some((value, Source::File(line))),
-                    (None, None) => None,
                 };
                 let Some((value, source)) = given else { return Row { setting, value: None, source: Source::Default } };
-                let shown = match (source, &file) {
-                    (Source::File(line), Some(path)) => format!("{}:{line}: {}", path.display(), setting.key()),
+                let is_table = std::ptr::eq(setting, &ACTIONS)
+                    && source.line().is_some()
+                    && from_file.as_ref().is_some_and(FileValues::has_rules_table);
+                let value = value.strip_suffix(b",").filter(|_| is_table).unwrap_or(value);
+                let value = OsStr::from_bytes(value).to_owned();
+                let shown = match (source.line(), &file) {
+                    (Some(line), Some(path)) => format!("{}:{line}: {}", path.display(), setting.key()),
                     _ => setting.variable.into(),
                 };
                 let wrongs = nonsense(setting, value.as_bytes());
@@ -97,11 +112,17 @@ impl InForce {
             })
             .collect();
         let mut in_force = Self { rows, complaints, file };
-        if in_force.value(&INJECT).is_some() && in_force.value(&PRESET).is_some_and(|preset| preset == "production") {
+        if in_force.value(&INJECT).is_some() && in_force.choice::<Preset>() == Preset::Production {
             in_force.complaints.push("ACLSHIM_INJECT is refused, because ACLSHIM_PRESET=production".into());
         }
         in_force.complaints.extend(unknown_variables());
         in_force
+    }
+
+    /// The choice in force.
+    pub fn choice<T: Choice>(&self) -> T {
+        let given = self.value(T::SETTING).and_then(|word| T::from_word(word.as_bytes()));
+        given.unwrap_or(T::ALL[0])
     }
 
     /// The value of a setting, if it was given.
@@ -110,40 +131,20 @@ impl InForce {
     }
 }
 
-/// A variable; an empty one counts as not set, as in the shim.
 fn variable(setting: &Setting) -> Option<OsString> {
-    std::env::var_os(setting.variable).filter(|value| !value.is_empty())
+    std::env::var_os(setting.variable)
 }
 
-type FromFile = BTreeMap<&'static str, (u32, OsString)>;
-
-fn from_file(path: &Path, complaints: &mut Vec<String>) -> FromFile {
-    let text = match load(path) {
-        Ok(text) => text,
-        Err((wrong, why)) => {
-            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
-            complaints.push(format!("{}: {wrong}{why}; nothing of it is in force", path.display()));
-            return FromFile::new();
-        }
-    };
-    let mut found = FromFile::new();
-    let mut rules = Vec::new();
-    file::read(&text, &mut |line, said| match said {
-        Said::Value(_, b"") => {}
-        Said::Value(setting, value) => _ = found.insert(setting.variable, (line, OsString::from_vec(value.to_vec()))),
-        Said::Rule(rule, action) => rules.push((line, format!("{}={}", rule.id, action.name()))),
-        Said::Wrong(wrong) => {
-            complaints.push(format!("{}:{line}: {wrong}{}", path.display(), hint(&text, line, wrong)));
-        }
+/// The text of the settings file; `None`, with a complaint, if it cannot be read.
+fn load(path: &Path, complaints: &mut Vec<String>) -> Option<Vec<u8>> {
+    let loaded = try_load(path).map_err(|(wrong, why)| {
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+        complaints.push(format!("{}: {wrong}{why}; nothing of it is in force", path.display()));
     });
-    if let Some(&(line, _)) = rules.first() {
-        let list = rules.into_iter().map(|(_, rule)| rule).collect::<Vec<_>>().join(",");
-        found.insert(ACTIONS.variable, (line, list.into()));
-    }
-    found
+    loaded.ok()
 }
 
-fn load(path: &Path) -> Result<Vec<u8>, (Wrong, Option<std::io::Error>)> {
+fn try_load(path: &Path) -> Result<Vec<u8>, (Wrong, Option<std::io::Error>)> {
     let unreadable = |error| (Wrong::Unreadable, Some(error));
     let options = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = options.map_err(unreadable)?;
@@ -172,10 +173,10 @@ fn nonsense(setting: &Setting, given: &[u8]) -> Vec<String> {
     let shown = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
     match setting.value {
         Value::Choice(words) if !words.iter().any(|word| word.as_bytes() == given) => {
-            vec![format!("must be one of {}; {} is in force", values(setting), words[0])]
+            vec![format!("must be one of {}; {} is in force", setting.values_text(), words[0])]
         }
         Value::Bytes(..) | Value::Count(..) if setting.number(given).is_none() => {
-            vec![format!("must be from {}; {} is in force", values(setting), default(setting))]
+            vec![format!("must be from {}; {} is in force", setting.values_text(), setting.default_text())]
         }
         Value::Text(_) if std::ptr::eq(setting, &ACTIONS) => {
             let mut wrong = Vec::new();

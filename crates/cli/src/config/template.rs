@@ -1,6 +1,6 @@
 //! A settings file to begin with: every setting with its meaning and its default, commented out.
 
-use super::{default, values, wrapped};
+use super::wrapped;
 use aclshim_facts::settings::{CONFIG, RULES, SETTINGS, Value};
 use std::fmt::Write;
 
@@ -12,15 +12,15 @@ pub fn text() -> String {
     );
     let in_table = |setting: &&&_| !std::ptr::eq(**setting, &CONFIG) && !std::ptr::eq(**setting, &RULES);
     for setting in SETTINGS.iter().filter(in_table) {
-        let default = default(setting);
+        let default = setting.default_text();
         // A path that is found otherwise is not one that could be written here.
         let (value, note) = match setting.value {
-            Value::Path(_) if !default.starts_with('/') => (String::new(), format!("; default: {default}")),
+            _ if setting.is_path() && !default.starts_with('/') => (String::new(), format!("; default: {default}")),
             _ => (default, String::new()),
         };
         let quoted = if matches!(setting.value, Value::Count(..)) { value } else { format!("\"{value}\"") };
         let sentence = wrapped(setting.sentence, "# ");
-        let _ = write!(text, "\n{sentence}\n# ({}{note})\n#{} = {quoted}\n", values(setting), setting.key());
+        let _ = write!(text, "\n{sentence}\n# ({}{note})\n#{} = {quoted}\n", setting.values_text(), setting.key());
     }
     let sentence = wrapped("What is done about a rule: off, log, warn, refuse or abort (see ACLSHIM_RULES).", "# ");
     let _ = write!(text, "\n{sentence}\n#[rules]\n#ALIGN-64 = \"off\"\n");
@@ -47,7 +47,7 @@ mod tests {
         file::read(opened.as_bytes(), &mut |line, what| match what {
             Said::Value(setting, value) => {
                 let value = String::from_utf8_lossy(value).into_owned();
-                assert!(value == default(setting) || value.is_empty(), "line {line}: {value}");
+                assert!(value == setting.default_text() || value.is_empty(), "line {line}: {value}");
                 said.push(setting.variable);
             }
             Said::Rule(..) => said.push(RULES.variable),

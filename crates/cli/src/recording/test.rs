@@ -14,7 +14,7 @@ use crate::recording::run::{self, OUR_FAILURE, ProgramEnd, RunRequest, Summary, 
 use aclshim_collect::trace_set::Process;
 use aclshim_facts::injection;
 use aclshim_facts::rule::Severity;
-use aclshim_facts::settings::{BATCH_ITEMS, CALLS, GOLDEN, INJECT, PRESET, RECORD, RESULTS};
+use aclshim_facts::settings::{BATCH_ITEMS, CALLS, GOLDEN, INJECT, Preset, RECORD, RESULTS};
 use anyhow::{Context, Result, bail};
 use folder::RecordFolder;
 use golden::GoldenVisitor;
@@ -103,8 +103,8 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
 
 fn test(arguments: &Arguments) -> Result<ExitCode> {
     let program = &arguments.command[0];
-    let preset = InForce::read(arguments.config.as_deref()).value(&PRESET).map(ToOwned::to_owned);
-    if arguments.inject.is_some() && preset.is_some_and(|preset| preset == "production") {
+    let preset: Preset = InForce::read(arguments.config.as_deref()).choice();
+    if arguments.inject.is_some() && preset == Preset::Production {
         bail!("--inject is refused, because ACLSHIM_PRESET=production");
     }
     let folder = RecordFolder::new(arguments.out.as_deref(), arguments.config.as_deref(), program)?;

@@ -3,11 +3,12 @@
 //! A small part of TOML, and every line of it means there what it means here. Nothing is allocated: values are parts of
 //! the text. What makes no sense is handed over with its line, and the rest holds.
 
-use super::{CONFIG, RULES as ACTIONS, SETTINGS, Setting};
+use super::{CONFIG, RULES as ACTIONS, RULES_ROOM, SETTINGS, Setting};
 use crate::policy::Action;
 use crate::rule::Rule;
 use crate::rules::RULES;
-use core::fmt;
+use crate::text::Text;
+use core::fmt::{self, Write};
 
 /// The most bytes that such a file may have.
 pub const MOST: usize = 64 << 10;
@@ -74,6 +75,60 @@ impl fmt::Display for Wrong {
     }
 }
 
+/// The values that a settings file gives.
+pub struct FileValues<'a> {
+    /// The value of each setting of [`SETTINGS`] and its line; line 0 where the file has none.
+    values: [(&'a [u8], u32); SETTINGS.len()],
+    /// The table `[rules]` as `ACLSHIM_RULES` would have it, with a comma behind each rule.
+    rules: Text<RULES_ROOM>,
+}
+
+impl<'a> FileValues<'a> {
+    /// Reads the text of a file; what makes no sense goes to `wrong` with its line.
+    #[inline(never)] // its stack is given back before the caller goes on: that of the host may be small
+    pub fn read(text: &'a [u8], wrong: &mut dyn FnMut(u32, Wrong)) -> Self {
+        let mut found = Self { values: [(&[], 0); SETTINGS.len()], rules: Text::new() };
+        read(text, &mut |line, said| match said {
+            Said::Value(setting, value) => {
+                if let Some(at) = number(setting) {
+                    found.values[at] = (value, line);
+                }
+            }
+            // Half of a list would be another list: a rule that does not fit is left out.
+            Said::Rule(rule, action) => {
+                let before = found.rules;
+                let _ = write!(found.rules, "{}={},", rule.id, action.name());
+                if found.rules.is_full() {
+                    found.rules = before;
+                    wrong(line, Wrong::TooMany);
+                } else if let Some((_, first @ 0)) = number(&ACTIONS).map(|at| &mut found.values[at]) {
+                    *first = line;
+                }
+            }
+            Said::Wrong(why) => wrong(line, why),
+        });
+        found
+    }
+
+    /// The value of a setting and its line; `None` if it is missing or empty.
+    pub fn value(&self, setting: &Setting) -> Option<(&[u8], u32)> {
+        let (value, line) = self.values[number(setting)?];
+        let is_table = core::ptr::eq(setting, &ACTIONS) && self.has_rules_table();
+        let value = if is_table { self.rules.as_bytes() } else { value };
+        (!value.is_empty()).then_some((value, line))
+    }
+
+    /// Whether rules are given in the table `[rules]`.
+    pub fn has_rules_table(&self) -> bool {
+        !self.rules.as_bytes().is_empty()
+    }
+}
+
+/// The place of a setting in [`SETTINGS`].
+fn number(setting: &Setting) -> Option<usize> {
+    SETTINGS.iter().position(|known| core::ptr::eq(*known, setting))
+}
+
 enum Table {
     Settings,
     Rules,
@@ -113,9 +168,8 @@ fn open(header: &[u8], settings: &mut u64) -> (Table, Option<Wrong>) {
         let (name, rest) = header.split_at(end);
         is_end(&rest[1..]).then(|| name.trim_ascii())
     });
-    let number = SETTINGS.iter().position(|known| core::ptr::eq(*known, &ACTIONS));
     match name {
-        Some(b"rules") if number.is_some_and(|number| is_first(settings, number)) => (Table::Rules, None),
+        Some(b"rules") if number(&ACTIONS).is_some_and(|number| is_first(settings, number)) => (Table::Rules, None),
         Some(b"rules") => (Table::Unknown, Some(Wrong::Twice)),
         Some(_) => (Table::Unknown, Some(Wrong::Table)),
         None => (Table::Unknown, Some(Wrong::Line)),

@@ -10,6 +10,7 @@ use aclshim_collect::account::Sums;
 use aclshim_collect::judge::rule_ids;
 use aclshim_collect::trace_set::{FileError, Process, TraceSet};
 use aclshim_facts::rule::Severity;
+use aclshim_facts::world::Form;
 use aclshim_facts::{FUNCTIONS, Function};
 use std::collections::BTreeMap;
 
@@ -122,9 +123,9 @@ fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {
         product: origin.product.clone(),
         cann: origin.cann.clone(),
         form: match origin.form {
-            1 => "host (EP)",
-            2 => "device (RC)",
-            _ => "not known",
+            Some(Form::EndPoint) => "host (EP)",
+            Some(Form::RootComplex) => "device (RC)",
+            None => "not known",
         },
         library: lossy(&origin.library),
         build_id: origin.build_id.clone(),

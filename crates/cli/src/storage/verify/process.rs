@@ -6,6 +6,7 @@ use super::verdict::{FileNote, FileVerdict};
 use crate::files;
 use aclshim_collect::life::{self, Life};
 use aclshim_collect::trace_set::process_key;
+use aclshim_facts::settings::Calls;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingReader};
 use aclshim_trace::record::slot::State;
@@ -296,8 +297,7 @@ impl ProcessFiles {
     /// Numbers that nothing accounts for; how many.
     fn gaps(&self, verdicts: &mut [FileVerdict]) -> u64 {
         // Calls may have been asked to be in no trace.
-        const OFF: u32 = 2;
-        if self.origin.calls == OFF {
+        if self.origin.calls == Calls::Off {
             return 0;
         }
         let all = || self.segments.iter().map(|(_, segment)| segment);
