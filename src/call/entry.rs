@@ -98,7 +98,7 @@ macro_rules! with_words {
 }
 
 macro_rules! entries {
-    ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr;)*) => {
+    ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr $(, $support:ident)?;)*) => {
         /// What every entry does; `SLOT` is where its target stands.
         #[allow(non_snake_case, clippy::too_many_arguments)]
         mod bodies {

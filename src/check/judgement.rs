@@ -15,7 +15,8 @@ use aclshim_facts::call::{Call, Form};
 use aclshim_facts::code::{ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
-use aclshim_facts::rules::{ALIGN_64, ITEMS_APART, RULES, is_plain, is_sound, judge_each, predict};
+use aclshim_facts::rules::quick::{breaks_no_rule, breaks_no_rule_but_alignment};
+use aclshim_facts::rules::{ITEMS_APART, RULES, judge_each, predict};
 use aclshim_facts::settings::{Mode, Stack};
 use aclshim_facts::world::{Stream, World};
 use aclshim_trace::record::slot::Note;
@@ -89,7 +90,8 @@ static IS_ALIGNMENT_QUIET: AtomicBool = AtomicBool::new(true);
 pub unsafe fn read() {
     let (settings, policy) = (settings(), policy(|_| ()));
     IS_STRICT.store(policy.may_refuse() || settings.stack == Stack::Findings, Ordering::Relaxed);
-    let is_quiet = !policy.is_said(ALIGN_64.number.into()) && settings.stack != Stack::Findings;
+    let is_said = RULES.iter().any(|rule| rule.has_quick_check && policy.is_said(rule.number.into()));
+    let is_quiet = !is_said && settings.stack != Stack::Findings;
     IS_ALIGNMENT_QUIET.store(is_quiet, Ordering::Relaxed);
     // SAFETY: the caller's promise.
     unsafe { *POLICY.0.get() = policy };
@@ -142,7 +144,8 @@ unsafe fn look_closer(function: Function, call: &Call, found: impl FnOnce(&Judge
     };
     // Nothing is wrong, or nothing that a call is refused for.
     let subject = Subject { function, call: *call, arrays: Arrays::default(), world };
-    let is_quiet = IS_ALIGNMENT_QUIET.load(Ordering::Relaxed) && is_sound(&subject) || is_plain(&subject);
+    let is_quiet = IS_ALIGNMENT_QUIET.load(Ordering::Relaxed) && breaks_no_rule_but_alignment(&subject)
+        || breaks_no_rule(&subject);
     if look.is_some() || is_quiet {
         return Before { look, ..Before::default() };
     }

@@ -6,7 +6,7 @@ use aclshim_facts::Function;
 use core::ffi::{CStr, c_char};
 
 macro_rules! c_names {
-    ($(#[$doc:meta] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr;)*) => {
+    ($(#[$doc:meta] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr $(, $support:ident)?;)*) => {
         /// The name of each function, in the order of the table.
         pub static NAMES: [&CStr; COUNT] = [$(
             match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {

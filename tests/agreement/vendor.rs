@@ -82,7 +82,7 @@ impl Vendor {
 }
 
 macro_rules! calls {
-    ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $type:ty),* $(,)?) => $role:expr;)*) => {
+    ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $type:ty),* $(,)?) => $role:expr $(, $support:ident)?;)*) => {
         impl Vendor {
             /// Calls the function with these words as its arguments.
             ///

@@ -15,7 +15,7 @@ const MOST: u64 = 10;
 /// Whether there are products or releases without the function. Every other function that answers so has it and means this
 /// call: a copy inside the host, a kind, a driver. (A library that lacks one of those is reported by the stand-in itself.)
 fn may_be_missing(function: Function) -> bool {
-    UNSUPPORTED_PRODUCT.functions.contains(&function) || UNSUPPORTED_RELEASE.functions.contains(&function)
+    UNSUPPORTED_PRODUCT.applies_to(function) || UNSUPPORTED_RELEASE.applies_to(function)
 }
 
 /// What was reported of the failures of one process.

@@ -1,7 +1,8 @@
 //! The quick look at calls of one slot: of nearly every call in a trace there is nothing to tell.
 
 use aclshim_facts::Function;
-use aclshim_facts::rules::{ALIGN_64, has_sound_ranges, is_sound_fill, sound_kinds};
+use aclshim_facts::rules::ALIGN_64;
+use aclshim_facts::rules::quick::{alignment_bits, has_valid_range, has_valid_ranges, is_fill, valid_kinds};
 use aclshim_facts::world::Form;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use std::collections::BTreeSet;
@@ -12,13 +13,20 @@ use std::ops::Range;
 #[derive(Clone)]
 struct Linear {
     kinds: Range<i32>,
+    /// Whether the function fills bytes.
+    is_fill: bool,
     /// The bits that are 0 in addresses that are aligned.
     askew: usize,
 }
 
 impl Linear {
     fn new(function: Function, form: Option<Form>) -> Self {
-        Self { kinds: sound_kinds(function, form), askew: if function == Function::aclrtMemcpy { 0 } else { 63 } }
+        let call = function.call(&[]);
+        Self {
+            kinds: valid_kinds(function, &call, form),
+            is_fill: is_fill(function, &call),
+            askew: alignment_bits(&call),
+        }
     }
 }
 
@@ -124,9 +132,9 @@ impl Glance {
         let is_sound = match head.layout() {
             Layout::Linear => {
                 let kinds = &self.linear[function as usize].kinds;
-                has_sound_ranges([dst, size, src, size]) && kinds.contains(&head.kind().into())
+                has_valid_ranges([dst, size, src, size]) && kinds.contains(&head.kind().into())
             }
-            Layout::Fill => is_sound_fill(function, [dst, size, size]),
+            Layout::Fill => self.linear[function as usize].is_fill && has_valid_range([dst, size, size]),
             _ => false,
         };
         match (is_sound && self.is_alone, self.askew(function, slot)) {

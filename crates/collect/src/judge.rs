@@ -405,7 +405,7 @@ impl Judge {
         let count = self.seen.entry(whence).or_default();
         *count += 1;
         let count = *count;
-        if std::ptr::eq(rule, &ALIGN_64) && on.is_none() {
+        if rule.has_quick_check && on.is_none() {
             self.glance.told(call.site);
         }
         let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
@@ -465,5 +465,5 @@ fn bare_finding(rule: &Rule) -> Finding {
 
 /// What holds for a call site, not for a call: said more often it would drown the rest.
 fn is_said_once(rule: &Rule, severity: Severity) -> bool {
-    severity <= Severity::Perf || std::ptr::eq(rule, &ALIGN_64)
+    severity <= Severity::Perf || rule.is_told_once
 }

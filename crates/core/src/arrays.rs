@@ -67,7 +67,7 @@ pub unsafe fn refused<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
 /// # Safety
 /// What the vendor has read may be read.
 pub unsafe fn accepted<'a>(batch: &Batch) -> Arrays<'a> {
-    if !are_sound(batch) {
+    if !is_well_formed(batch) {
         return Arrays::default();
     }
     // SAFETY: the caller's promise.
@@ -141,7 +141,7 @@ impl<'a> Copied<'a> {
 /// What the vendor has read may be read.
 pub unsafe fn copied<'a>(batch: &Batch, code: i32) -> Option<Copied<'a>> {
     let most = isize::MAX as usize / size_of::<aclrtMemcpyBatchAttr>();
-    let is_array = |array: *const ()| !array.is_null() && !is_strange(&array);
+    let is_array = |array: *const ()| !array.is_null() && !is_misaligned(&array);
     if code != ACL_SUCCESS || !(1..=most).contains(&batch.items) || !is_array(batch.sizes.cast()) {
         return None;
     }
@@ -183,15 +183,15 @@ fn addresses(batch: &Batch) -> [*const (); 6] {
 }
 
 /// Whether an address is one that we can read an array at; what is strange may please the vendor.
-fn is_strange(array: &*const ()) -> bool {
+fn is_misaligned(array: &*const ()) -> bool {
     !array.addr().is_multiple_of(align_of::<usize>())
 }
 
 /// Whether all arrays are there, and none is too long to be one.
-pub fn are_sound(batch: &Batch) -> bool {
+pub fn is_well_formed(batch: &Batch) -> bool {
     let most = isize::MAX as usize / size_of::<aclrtMemcpyBatchAttr>();
     batch.fail_index.is_none_or(|index| !index.is_null())
-        && addresses(batch).iter().all(|array| !array.is_null() && !is_strange(array))
+        && addresses(batch).iter().all(|array| !array.is_null() && !is_misaligned(array))
         && (1..=most).contains(&batch.items)
         && batch.attr_count <= most
 }
@@ -220,7 +220,7 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>, comes_to_
     // More than there can be: whoever reads on to the end of these gets no further than the vendor.
     let most = |size: usize| isize::MAX as usize / size;
     let items = batch.items.min(most(size_of::<usize>()));
-    if is_index_null || items == 0 || arrays.iter().any(is_strange) || batch.sizes.is_null() {
+    if is_index_null || items == 0 || arrays.iter().any(is_misaligned) || batch.sizes.is_null() {
         return None;
     }
     if is_any_null && !looks_first {

@@ -33,7 +33,7 @@ pub unsafe fn look(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Opti
     let is_new = world.cann.is_none_or(|cann| cann >= Version::V9_1);
     let is_served = world.product.is_none_or(|product| product.has_batch);
     let is_short = batch.attr_count <= batch.items && (is_on_stream || batch.items <= MOST);
-    if !arrays::are_sound(batch) || !is_new || !is_served || !is_short || batch.attr_count == 0 {
+    if !arrays::is_well_formed(batch) || !is_new || !is_served || !is_short || batch.attr_count == 0 {
         return None;
     }
     // Of a batch of nothing the vendor reads the sizes only.
@@ -44,7 +44,7 @@ pub unsafe fn look(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Opti
     // SAFETY: the caller's promise.
     let look = unsafe { sizes(batch) }.filter(|look| look.smallest > 0)?;
     // SAFETY: all sizes fit, so the vendor comes to the attributes.
-    unsafe { are_plain(batch) }.then_some(())?;
+    unsafe { have_one_direction(batch) }.then_some(())?;
     // A stream that is none is refused before the indexes are read, and nobody knows whether it is one.
     let may_read = world.product.is_some() && !is_on_stream;
     // SAFETY: as above, and on to the indexes.
@@ -87,10 +87,10 @@ unsafe fn sizes(batch: &Batch) -> Option<Look> {
 }
 
 /// Whether all attributes name one direction, between a host and a device, and nothing else.
-unsafe fn are_plain(batch: &Batch) -> bool {
+unsafe fn have_one_direction(batch: &Batch) -> bool {
     const HOST: i32 = 0;
     const DEVICE: i32 = 1;
-    // SAFETY: the caller's promise; one by one, up to the first that is not plain.
+    // SAFETY: the caller's promise; one by one, up to the first that is not.
     let attribute = |at: usize| unsafe { &*batch.attrs.add(at) };
     let direction = |attribute: &aclrtMemcpyBatchAttr| (attribute.dstLoc.type_, attribute.srcLoc.type_);
     let first = direction(attribute(0));

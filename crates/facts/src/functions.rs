@@ -1,8 +1,8 @@
 //! The function table: one row for each function that the shim stands in front of.
 //!
-//! A row holds the vendor's signature with the vendor's argument names and, on its right side,
-//! what the arguments mean. Exports, forwarding, dispatch slots, decoding, record fields and
-//! documents are made from it by macros that are handed to [`api!`](crate::api!).
+//! A row holds the vendor's signature with the vendor's argument names, on its right side what the arguments mean, and
+//! behind a comma its [`Support`] where that is not `Stable`. Exports, forwarding, dispatch slots, decoding, record fields,
+//! the rules that apply and documents are made from it, the first four by macros that are handed to [`api!`](crate::api!).
 
 /// Hands every row of the table to the macro `$with`.
 #[macro_export]
@@ -22,7 +22,7 @@ macro_rules! api {
             /// Copies `count` bytes on `stream`, with the vendor's test for pinned memory (deprecated).
             fn aclrtMemcpyAsyncWithCondition(dst: *mut c_void, destMax: usize, src: *const c_void, count: usize,
                                              kind: aclrtMemcpyKind, stream: aclrtStream)
-                => linear(dst, destMax, src, count, kind).on(stream);
+                => linear(dst, destMax, src, count, kind).on(stream), Deprecated;
 
             /// Copies `height` rows of `width` bytes and returns when they are there.
             fn aclrtMemcpy2d(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize,
@@ -44,7 +44,7 @@ macro_rules! api {
             fn aclrtMemcpyBatchV2(dsts: *mut *mut c_void, destMaxs: *mut usize, srcs: *mut *mut c_void,
                                   sizes: *mut usize, numBatches: usize, attrs: *mut aclrtMemcpyBatchAttr,
                                   attrsIndexes: *mut usize, numAttrs: usize)
-                => batch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs);
+                => batch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs), Since9_1;
 
             /// Makes `numBatches` copies on `stream` and names the first that failed.
             fn aclrtMemcpyBatchAsync(dsts: *mut *mut c_void, destMaxs: *mut usize, srcs: *mut *mut c_void,
@@ -52,13 +52,13 @@ macro_rules! api {
                                      attrsIndexes: *mut usize, numAttrs: usize, failIndex: *mut usize,
                                      stream: aclrtStream)
                 => batch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs)
-                    .reporting(failIndex).on(stream);
+                    .reporting(failIndex).on(stream), Experimental;
 
             /// Makes `numBatches` copies on `stream`.
             fn aclrtMemcpyBatchAsyncV2(dsts: *mut *mut c_void, destMaxs: *mut usize, srcs: *mut *mut c_void,
                                        sizes: *mut usize, numBatches: usize, attrs: *mut aclrtMemcpyBatchAttr,
                                        attrsIndexes: *mut usize, numAttrs: usize, stream: aclrtStream)
-                => batch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs).on(stream);
+                => batch(dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs).on(stream), Since9_1;
 
             /// Copies between addresses that stand in device memory, each with an offset, on `stream`.
             fn aclrtMemcpyAsyncWithOffset(dst: *mut *mut c_void, destMax: usize, dstDataOffset: usize,
@@ -73,22 +73,22 @@ macro_rules! api {
             /// Copies `count` bytes out of a device variable.
             fn aclrtMemcpyFromSymbol(dst: *mut c_void, dstMax: usize, symbol: *const c_void, count: usize,
                                      offset: usize, kind: aclrtMemcpyKind)
-                => from_symbol(dst, dstMax, symbol, count, offset, kind);
+                => from_symbol(dst, dstMax, symbol, count, offset, kind), Since9_1;
 
             /// Copies `count` bytes out of a device variable, on `stream`.
             fn aclrtMemcpyFromSymbolAsync(dst: *mut c_void, dstMax: usize, symbol: *const c_void, count: usize,
                                           offset: usize, kind: aclrtMemcpyKind, stream: aclrtStream)
-                => from_symbol(dst, dstMax, symbol, count, offset, kind).on(stream);
+                => from_symbol(dst, dstMax, symbol, count, offset, kind).on(stream), Since9_1;
 
             /// Copies `count` bytes into a device variable.
             fn aclrtMemcpyToSymbol(symbol: *const c_void, src: *const c_void, count: usize, offset: usize,
                                    kind: aclrtMemcpyKind)
-                => to_symbol(symbol, src, count, offset, kind);
+                => to_symbol(symbol, src, count, offset, kind), Since9_1;
 
             /// Copies `count` bytes into a device variable, on `stream`.
             fn aclrtMemcpyToSymbolAsync(symbol: *const c_void, src: *const c_void, count: usize, offset: usize,
                                         kind: aclrtMemcpyKind, stream: aclrtStream)
-                => to_symbol(symbol, src, count, offset, kind).on(stream);
+                => to_symbol(symbol, src, count, offset, kind).on(stream), Since9_1;
 
             /// Asks how many bytes a copy descriptor takes.
             fn aclrtGetMemcpyDescSize(kind: aclrtMemcpyKind, descSize: *mut usize)
@@ -109,11 +109,11 @@ macro_rules! api {
 
             /// Sets `N` 32-bit words and returns when they are set.
             fn aclrtMemsetD32(ptr: *mut c_void, memSize: usize, value: u32, N: usize)
-                => fill_words(ptr, memSize, value, N);
+                => fill_words(ptr, memSize, value, N), Since9_1;
 
             /// Sets `N` 32-bit words on `stream`.
             fn aclrtMemsetD32Async(ptr: *mut c_void, memSize: usize, value: u32, N: usize, stream: aclrtStream)
-                => fill_words(ptr, memSize, value, N).on(stream);
+                => fill_words(ptr, memSize, value, N).on(stream), Since9_1;
         }
     };
 }
@@ -127,6 +127,21 @@ pub struct Row {
     pub summary: &'static str,
     /// The arguments in order.
     pub arguments: &'static [Argument],
+    /// Which releases have it.
+    pub support: Support,
+}
+
+/// Which releases of CANN have a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// All releases.
+    Stable,
+    /// All releases so far; the vendor has deprecated it.
+    Deprecated,
+    /// All releases; for trial use before CANN 9.0.
+    Experimental,
+    /// CANN 9.1 and later.
+    Since9_1,
 }
 
 /// One argument of a row.
@@ -147,7 +162,7 @@ impl Row {
 }
 
 macro_rules! rows {
-    ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr;)*) => {
+    ($(#[doc = $doc:literal] fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $role:expr $(, $support:ident)?;)*) => {
         /// The functions of the table, by number: an index into [`FUNCTIONS`].
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,6 +174,7 @@ macro_rules! rows {
             name: stringify!($name),
             summary: $doc.trim_ascii(),
             arguments: &[$(Argument { name: stringify!($arg), c_type: spelling_of(stringify!($ty), <$ty as CType>::SPELLING) }),*],
+            support: [$(Support::$support,)? Support::Stable][0],
         }),*];
 
         impl Function {
@@ -205,12 +221,6 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_table_has_the_fifteen_copies_and_six_relatives() {
-        let copies = FUNCTIONS.iter().filter(|row| row.name.starts_with("aclrtMemcpy")).count();
-        assert_eq!((copies, FUNCTIONS.len()), (15, 21));
-    }
 
     #[test]
     fn words_become_the_call_that_they_were() {

@@ -336,8 +336,7 @@ pub struct Reasons {
 /// The rules that the vendor may have refused this call for with this code.
 pub fn explain(subject: &Subject, code: aclError) -> Reasons {
     let Reasons { mut likely, mut possible } = Reasons::default();
-    let returns =
-        |rule: &Rule| rule.codes.iter().any(|(other, _)| *other == code) && rule.functions.contains(&subject.function);
+    let returns = |rule: &Rule| rule.codes.iter().any(|(other, _)| *other == code) && rule.applies_to(subject.function);
     let add = |to: &mut Vec<&'static Rule>, rule: &'static Rule| {
         if returns(rule) && !to.iter().any(|other| std::ptr::eq(*other, rule)) {
             to.push(rule);

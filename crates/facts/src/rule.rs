@@ -21,8 +21,6 @@ pub struct Rule {
     pub number: u8,
     /// Its name for people: capital words with hyphens.
     pub id: &'static str,
-    /// The functions that it holds for.
-    pub functions: &'static [Function],
     /// The products, forms and releases that it holds for.
     pub scope: Scope,
     /// The worst that breaking it can be.
@@ -32,6 +30,11 @@ pub struct Rule {
     pub grades: &'static [Grade],
     /// What the vendor returns where it refuses the call for this, and when; empty if it never does.
     pub codes: &'static [(aclError, &'static str)],
+    /// Whether it is reported once for a call site even where it is a violation or an error: what it finds holds for the
+    /// call site, not for one call. (Of what is only slow or not portable that is always so.)
+    pub is_told_once: bool,
+    /// Whether the [quick check](crate::rules::quick) of a call counts what it finds, once it was reported.
+    pub has_quick_check: bool,
     /// What is demanded, in one sentence.
     pub statement: &'static str,
     /// Who says so.
@@ -96,6 +99,24 @@ impl Grade {
 }
 
 impl Rule {
+    /// What most rules have in common; an entry names what is its own.
+    pub const DEFAULT: Self = Self {
+        number: u8::MAX,
+        id: "",
+        scope: Scope::ALL,
+        severity: Severity::Error,
+        grades: &[],
+        codes: &[],
+        is_told_once: false,
+        has_quick_check: false,
+        statement: "",
+        sources: &[],
+        fix: "",
+        check: |_| Verdict::Holds,
+        cases: &[],
+        implies: &[],
+    };
+
     /// The grade of a severity, where the rule has grades.
     pub fn grade(&self, severity: Severity) -> Option<&'static Grade> {
         self.grades.iter().find(|grade| grade.severity == severity)

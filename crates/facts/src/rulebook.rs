@@ -43,7 +43,7 @@ pub fn body() -> String {
 fn section(page: &mut String, rule: &Rule) {
     let _ = write!(page, "\n## {}\n\n{}.\n\n", rule.id, capital(rule.statement));
     let _ = writeln!(page, "- Severity: {}", severity(rule));
-    let functions: Vec<_> = rule.functions.iter().map(|function| function.row().name).collect();
+    let functions: Vec<_> = rule.functions().map(|function| function.row().name).collect();
     let all = functions.len() == crate::FUNCTIONS.len();
     let _ = writeln!(page, "- Functions: {}", if all { "all".into() } else { functions.join(", ") });
     let _ = writeln!(page, "- Where: {}", rule.scope);

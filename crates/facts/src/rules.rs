@@ -6,7 +6,6 @@ mod capture;
 mod checklist;
 mod descriptor;
 mod direction;
-mod group;
 mod item;
 mod kind;
 mod layout;
@@ -14,6 +13,7 @@ mod memory;
 mod offset;
 mod peer;
 mod pitch;
+pub mod quick;
 mod range;
 pub mod role;
 mod side;
@@ -23,13 +23,10 @@ mod symbol;
 mod walk;
 mod words;
 
-use crate::call::{Call, Form};
-use crate::functions::Function;
 use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
-use crate::world::{self, Remembering, Stream, World};
+use crate::world::{Remembering, World};
 pub use checklist::{Checklist, Step, checklist};
 pub use memory::ALIGN_64;
-use std::ops::Range;
 pub use support::{UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE};
 
 /// Every rule. A rule's position is its number, which stands in records: rules are only added, at the end, never
@@ -111,83 +108,11 @@ impl Rule {
     }
 }
 
-/// Whether there is nothing to say of a linear call or a fill, at a glance: the call that almost every call is, where nothing is
-/// known of memory. `false` says nothing.
-#[inline(always)]
-pub fn is_plain(subject: &Subject) -> bool {
-    is_sound(subject) && is_in_line(&subject.call)
-}
-
-/// The same but for ALIGN-64.
-#[inline(always)]
-pub fn is_sound(subject: &Subject) -> bool {
-    let world = &subject.world;
-    let is_at_home = world.has_context != Some(false) && !world.memory.tells();
-    let is_free = match subject.function {
-        Function::aclrtMemcpy | Function::aclrtMemset => world.is_capture_in_the_way != Some(true),
-        _ => !matches!(world.stream, Stream::Foreign { .. } | Stream::Invalid),
-    };
-    let is_sound = match subject.call.form {
-        Form::Linear { dst, dst_max, src, count, kind } => {
-            is_sound_linear(subject.function, [dst as usize, dst_max, src as usize, count], kind.0, world.form)
-        }
-        Form::Fill { dst, dst_max, count, .. } => is_sound_fill(subject.function, [dst as usize, dst_max, count]),
-        _ => false,
-    };
-    is_at_home && is_free && is_sound
-}
-
-/// The same by the arguments alone (dst, destMax, src and count), where nothing is known but the form.
-#[inline(always)]
-pub fn is_sound_linear(
-    function: Function,
-    [dst, dst_max, src, count]: [usize; 4],
-    kind: i32,
-    form: Option<world::Form>,
-) -> bool {
-    has_sound_ranges([dst, dst_max, src, count]) && sound_kinds(function, form).contains(&kind)
-}
-
-/// Whether there is nothing to say of where a linear call reads and writes (dst, destMax, src and count).
-#[inline(always)]
-pub fn has_sound_ranges([dst, dst_max, src, count]: [usize; 4]) -> bool {
-    let is_fitting = count.wrapping_sub(1) < dst_max && count <= dst_max && dst != 0 && src != 0;
-    let is_apart = dst.abs_diff(src) >= count;
-    let ends = dst.checked_add(count).is_some() && src.checked_add(count).is_some();
-    is_fitting && is_apart && ends
-}
-
-/// The kinds of a linear call that there is nothing to say of, where nothing is known but the form.
-#[inline(always)]
-pub fn sound_kinds(function: Function, form: Option<world::Form>) -> Range<i32> {
-    match function {
-        Function::aclrtMemcpy => 0..6,
-        // Host to host is forbidden at the host's side, and the host's kinds on the board.
-        Function::aclrtMemcpyAsync if form == Some(world::Form::RootComplex) => 3..6,
-        Function::aclrtMemcpyAsync => 1..6,
-        _ => 0..0,
-    }
-}
-
-/// The same of a fill (dst, maxCount and count).
-#[inline(always)]
-pub fn is_sound_fill(function: Function, [dst, dst_max, count]: [usize; 3]) -> bool {
-    let is_fitting = (1..=dst_max).contains(&count) && dst != 0 && dst.checked_add(count).is_some();
-    is_fitting && matches!(function, Function::aclrtMemset | Function::aclrtMemsetAsync)
-}
-
-/// Whether ALIGN-64 has nothing to say of a linear call.
-#[inline(always)]
-fn is_in_line(call: &Call) -> bool {
-    let Form::Linear { dst, src, .. } = call.form else { return true };
-    call.stream.is_none() || (dst as usize | src as usize).is_multiple_of(64)
-}
-
 /// Hands every broken rule to `found`, each once. Makes no text and takes no memory.
 ///
 /// A finding of severity error means that the vendor refuses the call, if not for this rule then for another one.
 pub fn judge_each(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
-    if !is_plain(subject) {
+    if !quick::breaks_no_rule(subject) {
         look_at(subject, found);
     }
 }
@@ -195,7 +120,7 @@ pub fn judge_each(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Findin
 fn look_at(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
     let memory = Remembering::new(subject.world.memory);
     let subject = &Subject { world: World { memory: &memory, ..subject.world }, ..*subject };
-    let checklist = checklist(subject.function);
+    let checklist = checklist(&subject.call);
     let mut seen = 0u128;
     let mut see = |rule: &'static Rule, verdict: Verdict| {
         if let Verdict::Broken(finding) = verdict
@@ -215,9 +140,9 @@ fn look_at(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
                 break;
             }
             Step::Accept(_) => {}
-            Step::Check(rule) => _ = see(rule, (rule.check)(subject)),
             Step::Part(rule, check) => _ = see(rule, check(subject)),
-            Step::Items => {
+            Step::Check(_) | Step::Only(..) => _ = step.check(subject, &mut see),
+            Step::Items(_) => {
                 walk::attributes(subject, &mut see);
                 if subject.world.memory.tells() {
                     walk::items(subject, &mut see);
@@ -228,8 +153,11 @@ fn look_at(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
         }
     }
     let advice = if goes_through { checklist.advice } else { &[] };
-    for rule in advice.iter().chain(checklist.always) {
+    for rule in advice {
         see(rule, (rule.check)(subject));
+    }
+    for step in checklist.always {
+        step.check(subject, &mut see);
     }
 }
 
@@ -294,16 +222,16 @@ pub fn predict(subject: &Subject) -> Prediction {
         }
         _ => true,
     };
-    for step in checklist(subject.function).steps {
+    for step in checklist(&subject.call).steps {
         let goes_on = match step {
             Step::Accept(accepts) => match accepts(subject) {
                 Some(true) => return Prediction::Accepted,
                 Some(false) => true,
                 None => return Prediction::Unknown,
             },
-            Step::Check(rule) => see(rule, (rule.check)(subject)),
             Step::Part(rule, check) => see(rule, check(subject)),
-            Step::Items => {
+            Step::Check(_) | Step::Only(..) => step.check(subject, &mut see),
+            Step::Items(_) => {
                 walk::items(subject, &mut see);
                 // The last step of every list that has it.
                 true

@@ -116,7 +116,7 @@ impl Meaning {
                 "what": "rule",
                 "id": rule.id,
                 "severity": rule.severity.name(),
-                "functions": names_of(rule.functions),
+                "functions": names_of(rule),
                 "codes": rule.codes.iter().map(|(code, _)| code).collect::<Vec<_>>(),
                 "where": rule.scope.to_string(),
                 "statement": rule.statement,
@@ -145,12 +145,12 @@ impl Meaning {
     }
 }
 
-fn names_of(functions: &[Function]) -> Vec<&'static str> {
-    functions.iter().map(|function| function.row().name).collect()
+fn names_of(rule: &Rule) -> Vec<&'static str> {
+    rule.functions().map(|function| function.row().name).collect()
 }
 
 fn rules_of(function: Function) -> impl Iterator<Item = &'static Rule> {
-    RULES.iter().copied().filter(move |rule| rule.functions.contains(&function))
+    RULES.iter().copied().filter(move |rule| rule.applies_to(function))
 }
 
 fn code_name(code: i32) -> Option<&'static str> {
@@ -184,7 +184,7 @@ fn rule_text(rule: &Rule) -> String {
     for Grade { severity, when, .. } in rule.grades {
         row("severity", format!("{severity}: {when}"));
     }
-    let functions = names_of(rule.functions);
+    let functions = names_of(rule);
     row("functions", if functions.len() == FUNCTIONS.len() { "all".into() } else { functions.join(", ") });
     row("where", rule.scope.to_string());
     let said = |grade: &Grade| match grade.outcome {

@@ -226,7 +226,7 @@ fn rule_line(rule: &Rule) -> RuleLine<'_> {
             .iter()
             .map(|grade| GradeLine { severity: grade.severity.name(), when: grade.when })
             .collect(),
-        functions: rule.functions.iter().map(|function| function.row().name).collect(),
+        functions: rule.functions().map(|function| function.row().name).collect(),
         products: rule.scope.products(),
         versions: rule.scope.versions(),
         codes: rule.codes.iter().map(|(code, _)| *code).collect(),

@@ -1,23 +1,19 @@
 //! Rules of pointers and sizes that every form has.
 
-use super::group::LINEAR;
 use super::role::Role;
 use crate::call::Form;
 use crate::case::{ARRAY, Case, DEVICE, LARGE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
-use crate::functions::Function::{self, *};
+use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Driver, Observed, Runtime};
-use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Severity, Subject, Verdict};
 
 /// NULL-POINTER
 pub static NULL_POINTER: Rule = Rule {
     number: 0,
     id: "NULL-POINTER",
-    functions: Function::ALL,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "every function but the next"),
         (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsyncWithOffset"),
@@ -38,7 +34,7 @@ pub static NULL_POINTER: Rule = Rule {
         Case::good(aclrtMemcpy, "since 9.1 nothing to copy needs no pointers", &[0, 0, 0, 0, 1]),
         Case::good(aclrtMemcpy, "both there", &[DEVICE, 64, PINNED, 64, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn null_pointer(s: &Subject) -> Verdict {
@@ -91,18 +87,6 @@ fn null_pointer(s: &Subject) -> Verdict {
 pub static ZERO_SIZE: Rule = Rule {
     number: 1,
     id: "ZERO-SIZE",
-    functions: &[
-        aclrtMemcpy,
-        aclrtMemcpyAsync,
-        aclrtMemcpyAsyncWithCondition,
-        aclrtMemcpy2d,
-        aclrtMemcpy2dAsync,
-        aclrtMemcpyAsyncWithOffset,
-        aclrtSetMemcpyDesc,
-        aclrtMemset,
-        aclrtMemsetAsync,
-    ],
-    scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
         Grade::error("before CANN 9.1; aclrtSetMemcpyDesc in every release"),
@@ -133,7 +117,7 @@ pub static ZERO_SIZE: Rule = Rule {
         Case::bad(aclrtMemcpy, "accepted since 9.1, refused before", &[DEVICE, 64, PINNED, 0, 1]),
         Case::good(aclrtMemcpy, "one byte", &[DEVICE, 64, PINNED, 1, 1]).within(BEFORE_9_1),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const BEFORE_9_1: Scene = Scene { cann: Some(Version::V9_0), ..Scene::PLAIN };
@@ -178,21 +162,7 @@ impl Subject<'_> {
 pub static DEST_MAX: Rule = Rule {
     number: 2,
     id: "DEST-MAX",
-    functions: &[
-        aclrtMemcpy,
-        aclrtMemcpyAsync,
-        aclrtMemcpyAsyncWithCondition,
-        aclrtMemcpyAsyncWithOffset,
-        aclrtMemcpyFromSymbol,
-        aclrtMemcpyFromSymbolAsync,
-        aclrtMemset,
-        aclrtMemsetAsync,
-        aclrtMemsetD32,
-        aclrtMemsetD32Async,
-    ],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[
         (ACL_ERROR_RT_PARAM_INVALID, "linear copies, aclrtMemcpyAsyncWithOffset, aclrtMemset and aclrtMemsetAsync"),
         (ACL_ERROR_INVALID_PARAM, "copies from a symbol, aclrtMemsetD32 and aclrtMemsetD32Async"),
@@ -216,7 +186,7 @@ pub static DEST_MAX: Rule = Rule {
         Case::good(aclrtMemcpy, "exactly as much", &[DEVICE, 64, PINNED, 64, 1]),
         Case::good(aclrtMemcpyAsyncWithOffset, "exactly as much", &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn dest_max(s: &Subject) -> Verdict {
@@ -239,12 +209,9 @@ fn dest_max(s: &Subject) -> Verdict {
 pub static SAME_ADDRESS: Rule = Rule {
     number: 3,
     id: "SAME-ADDRESS",
-    functions: LINEAR,
-    scope: Scope::ALL,
     severity: Severity::Perf,
     grades: &[Grade::accepted(Severity::Perf, "always")
         .comes_to(Outcome::Said("it copies nothing; on a stream and inside the host it is refused all the same"))],
-    codes: &[],
     statement: "a copy onto itself is accepted and copies nothing",
     sources: &[
         Runtime("api_error.cc:2144, :2249: dst == src answers 0 without a copy; no document says so"),
@@ -256,7 +223,7 @@ pub static SAME_ADDRESS: Rule = Rule {
         Case::bad(aclrtMemcpy, "onto itself", &[DEVICE, 64, DEVICE, 64, 3]),
         Case::good(aclrtMemcpy, "to its neighbour", &[DEVICE + 64, 64, DEVICE, 64, 3]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn same_address(s: &Subject) -> Verdict {

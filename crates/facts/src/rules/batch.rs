@@ -3,7 +3,6 @@
 //! The arrays are looked at in plain passes over slices, so that a batch of a thousand items costs no more than a few
 //! nanoseconds an item.
 
-use super::group::BATCH;
 use super::role::Role;
 use crate::abi::{aclrtMemLocation, aclrtMemcpyBatchAttr};
 use crate::call::{Batch, Form};
@@ -11,7 +10,7 @@ use crate::case::{ARRAY, Case, DEVICE, PINNED, STREAM, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Observed, Runtime};
-use crate::rule::{Finding, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Finding, Rule, Severity, Subject, Verdict};
 
 /// The most items of a synchronous batch (`DEVMM_MEMCPY_BATCH_MAX_COUNT`).
 pub const MAX_ITEMS: usize = 4096;
@@ -96,10 +95,7 @@ pub fn is_nothing(s: &Subject) -> Option<bool> {
 pub static BATCH_EMPTY: Rule = Rule {
     number: 30,
     id: "BATCH-EMPTY",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
     statement: "numBatches must not be 0",
     sources: &[Runtime("memory.cpp:1740-1741")],
@@ -110,6 +106,7 @@ pub static BATCH_EMPTY: Rule = Rule {
         Case::good(aclrtMemcpyBatch, "one item", &[ARRAY, ARRAY, ARRAY, ARRAY, 1, ARRAY, ARRAY, 1, ARRAY]).within(ONE),
     ],
     implies: &[("BATCH-ATTRS", "numAttrs is then greater than numBatches, or 0")],
+    ..Rule::DEFAULT
 };
 
 fn batch_empty(s: &Subject) -> Verdict {
@@ -121,10 +118,7 @@ fn batch_empty(s: &Subject) -> Verdict {
 pub static BATCH_DEST_MAX: Rule = Rule {
     number: 31,
     id: "BATCH-DEST-MAX",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
     statement: "destMaxs[i] must not be less than sizes[i]",
     sources: &[
@@ -141,7 +135,7 @@ pub static BATCH_DEST_MAX: Rule = Rule {
             .within(Scene { dst_maxs: &[64, 63, 64], ..THREE }),
         Case::good(aclrtMemcpyBatch, "all just fit", THREE_NOW).within(THREE),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_dest_max(s: &Subject) -> Verdict {
@@ -161,10 +155,7 @@ fn batch_dest_max(s: &Subject) -> Verdict {
 pub static BATCH_RESERVED: Rule = Rule {
     number: 32,
     id: "BATCH-RESERVED",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
     statement: "the reserved bytes of every attribute must be 0",
     sources: &[Runtime("memory.cpp:1721")],
@@ -178,7 +169,7 @@ pub static BATCH_RESERVED: Rule = Rule {
         Case::good(aclrtMemcpyBatch, "the id of a host location is not looked at", THREE_NOW)
             .within(Scene { attrs: &[attribute((1, 0), (0, 0xdead))], ..THREE }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_reserved(s: &Subject) -> Verdict {
@@ -201,10 +192,7 @@ fn batch_reserved(s: &Subject) -> Verdict {
 pub static BATCH_LIMIT: Rule = Rule {
     number: 34,
     id: "BATCH-LIMIT",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[
         (ACL_ERROR_RT_PARAM_INVALID, "the synchronous functions; failIndex is SIZE_MAX"),
         (
@@ -234,7 +222,7 @@ pub static BATCH_LIMIT: Rule = Rule {
         )
         .within(ONE),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_limit(s: &Subject) -> Verdict {

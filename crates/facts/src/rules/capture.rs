@@ -8,19 +8,16 @@ use crate::case::{Case, DEVICE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::{
     ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID,
 };
-use crate::functions::Function::{self, *};
+use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Subject, Verdict};
 use crate::world::{Place, Stream};
 
 /// CAPTURE-SYNC
 pub static CAPTURE_SYNC: Rule = Rule {
     number: 19,
     id: "CAPTURE-SYNC",
-    functions: &[aclrtMemcpy, aclrtMemcpy2d, aclrtMemcpyFromSymbol, aclrtMemcpyToSymbol, aclrtMemset],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "always")],
     statement: "a synchronous copy is not permitted while a capture is under way that is not relaxed",
     sources: &[
@@ -38,7 +35,7 @@ pub static CAPTURE_SYNC: Rule = Rule {
         Case::good(aclrtSetMemcpyDesc, "a descriptor", &[DEVICE, 6, DEVICE + 64, DEVICE + 128, 64, 0])
             .within(CAPTURING),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const CAPTURING: Scene = Scene { is_capture_in_the_way: Some(true), ..Scene::PLAIN };
@@ -51,24 +48,11 @@ fn capture_sync(s: &Subject) -> Verdict {
     }
 }
 
-const MAY_BLOCK: &[Function] = &[
-    aclrtMemcpyAsync,
-    aclrtMemcpyAsyncWithCondition,
-    aclrtMemcpy2dAsync,
-    aclrtMemcpyBatchAsync,
-    aclrtMemcpyBatchAsyncV2,
-    aclrtMemcpyFromSymbolAsync,
-    aclrtMemcpyToSymbolAsync,
-];
-
 /// CAPTURE-PAGEABLE
 pub static CAPTURE_PAGEABLE: Rule = Rule {
     number: 20,
     id: "CAPTURE-PAGEABLE",
-    functions: MAY_BLOCK,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; a batch only on Ascend 950, with failIndex SIZE_MAX")],
     statement: "a copy of pageable memory cannot be captured",
     sources: &[
@@ -82,7 +66,7 @@ pub static CAPTURE_PAGEABLE: Rule = Rule {
             .within(CAPTURED),
         Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURED),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const CAPTURED: Scene = Scene { stream: Stream::Own { is_captured: true }, ..Scene::PLAIN };
@@ -102,10 +86,7 @@ fn capture_pageable(s: &Subject) -> Verdict {
 pub static CAPTURE_BLOCKS: Rule = Rule {
     number: 21,
     id: "CAPTURE-BLOCKS",
-    functions: MAY_BLOCK,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[
         (ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, "every function but the batches"),
         (ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "the batches, except on Ascend 950; failIndex is SIZE_MAX"),
@@ -124,7 +105,7 @@ pub static CAPTURE_BLOCKS: Rule = Rule {
         .within(CAPTURING),
         Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(CAPTURING),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn capture_blocks(s: &Subject) -> Verdict {
@@ -150,11 +131,7 @@ impl Subject<'_> {
 pub static ASYNC_PAGEABLE: Rule = Rule {
     number: 22,
     id: "ASYNC-PAGEABLE",
-    functions: MAY_BLOCK,
-    scope: Scope::ALL,
     severity: Severity::Perf,
-    grades: &[],
-    codes: &[],
     statement: "with host memory that is not page-locked an asynchronous copy returns only when it is done",
     sources: &[
         Doc("aclrtMemcpyAsync, aclrtMemcpyBatchAsync: with memory from malloc the call returns after the copy"),
@@ -167,7 +144,7 @@ pub static ASYNC_PAGEABLE: Rule = Rule {
         Case::good(aclrtMemcpyAsync, "from pinned memory", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
         Case::good(aclrtMemcpyAsync, "through a buffer", &[DEVICE, 64, PAGEABLE, 64, 5, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn async_pageable(s: &Subject) -> Verdict {

@@ -1,4 +1,4 @@
-//! The vendor's checks of each function, in the vendor's order.
+//! The vendor's checks of each shape of call, in the vendor's order.
 //!
 //! Releases differ in what they accept early (see [`Subject::is_nothing`]); where an older release tests the same
 //! things in another order, the codes are the same, and one order stands for both.
@@ -7,7 +7,9 @@ use super::argument::{DEST_MAX, NULL_POINTER, SAME_ADDRESS, ZERO_SIZE, is_same};
 use super::batch::{self, BATCH_DEST_MAX, BATCH_EMPTY, BATCH_LIMIT, BATCH_RESERVED};
 use super::capture::{ASYNC_PAGEABLE, CAPTURE_BLOCKS, CAPTURE_PAGEABLE, CAPTURE_SYNC};
 use super::descriptor::{DESC_ALIGN, DESC_CONFIG, DESC_PLACE, DESC_SIDES, DESC_STREAM_NULL, SIZE_TRUNCATED};
-use super::item::BATCH_UNORDERED;
+use super::item::{
+    BATCH_DIRECTION, BATCH_NULL_ITEM, BATCH_PLACE, BATCH_UNORDERED, BATCH_UNREGISTERED, BATCH_ZERO_SIZE,
+};
 use super::kind::{
     ASYNC_HOST_TO_HOST, BUFFER_PLACE, KIND_FUNCTION, KIND_PLACE, KIND_RANGE, KIND_ROOT_COMPLEX, host_to_host_refused,
 };
@@ -28,8 +30,11 @@ use super::stream::{
 use super::support::{DEPRECATED, EXPERIMENTAL, UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE};
 use super::symbol::{SYMBOL_OVERFLOW, SYMBOL_RANGE, SYMBOL_UNKNOWN};
 use super::words::{WORDS_ALIGN, WORDS_IGNORED, WORDS_PLACE, is_ignored};
-use crate::functions::Function::{self, *};
+use crate::call::{Call, Form};
+use crate::functions::{Function, Support};
+use crate::policy::MOST;
 use crate::rule::{Rule, Subject, Verdict};
+use std::sync::OnceLock;
 
 /// What there is to check of a call of one function.
 pub struct Checklist {
@@ -37,8 +42,8 @@ pub struct Checklist {
     pub steps: &'static [Step],
     /// What it does not check, of a call that it carries out.
     pub advice: &'static [&'static Rule],
-    /// What there is to say of every call, also of one that moves nothing.
-    pub always: &'static [&'static Rule],
+    /// What is checked of every call, also of one that moves nothing.
+    pub always: &'static [Step],
 }
 
 /// One step of the vendor's.
@@ -49,42 +54,91 @@ pub enum Step {
     Check(&'static Rule),
     /// It checks a part of a rule.
     Part(&'static Rule, fn(&Subject) -> Verdict),
-    /// It looks at the items of a batch, and what their attributes say comes out.
-    Items,
+    /// It checks a rule, but only of the functions of the shape that have this support.
+    Only(Support, &'static Rule),
+    /// It checks these rules item by item of a batch, and with them what the attributes say.
+    Items(&'static [&'static Rule]),
 }
 
-use Step::{Accept, Check, Items, Part};
+use Step::{Accept, Check, Items, Only, Part};
 
-/// The checklist of a function.
-pub fn checklist(function: Function) -> &'static Checklist {
-    match function {
-        aclrtMemcpy => &LINEAR,
-        aclrtMemcpyAsync => &LINEAR_ASYNC,
-        aclrtMemcpyAsyncWithCondition => &LINEAR_WITH_CONDITION,
-        aclrtMemcpy2d => &PITCHED,
-        aclrtMemcpy2dAsync => &PITCHED_ASYNC,
-        aclrtMemcpyBatch => &BATCH,
-        aclrtMemcpyBatchV2 => &BATCH_V2,
-        aclrtMemcpyBatchAsync => &BATCH_ASYNC,
-        aclrtMemcpyBatchAsyncV2 => &BATCH_ASYNC_V2,
-        aclrtMemcpyAsyncWithOffset => &INDIRECT,
-        aclrtMemcpyAsyncWithDesc => &DESCRIBED,
-        aclrtMemcpyFromSymbol => &FROM_SYMBOL,
-        aclrtMemcpyFromSymbolAsync => &FROM_SYMBOL_ASYNC,
-        aclrtMemcpyToSymbol => &TO_SYMBOL,
-        aclrtMemcpyToSymbolAsync => &TO_SYMBOL_ASYNC,
-        aclrtGetMemcpyDescSize => &DESC_SIZE,
-        aclrtSetMemcpyDesc => &SET_DESC,
-        aclrtMemset => &FILL,
-        aclrtMemsetAsync => &FILL_ASYNC,
-        aclrtMemsetD32 => &WORDS,
-        aclrtMemsetD32Async => &WORDS_ASYNC,
+impl Step {
+    /// Hands the verdict of each rule that is checked as a whole to `see`; whether that says to go on.
+    pub fn check(&self, subject: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) -> bool {
+        self.rules(subject.function).iter().all(|rule| see(rule, (rule.check)(subject)))
+    }
+
+    /// The rules that this step checks of a function.
+    fn rules(&self, function: Function) -> &[&'static Rule] {
+        match self {
+            Accept(_) => &[],
+            Check(rule) | Part(rule, _) => core::slice::from_ref(rule),
+            Only(support, rule) if function.row().support == *support => core::slice::from_ref(rule),
+            Only(..) => &[],
+            Items(rules) => rules,
+        }
+    }
+}
+
+/// The functions that each rule applies to, by its number: those whose checklists name it, a bit each.
+fn functions() -> &'static [u32; MOST] {
+    static FUNCTIONS: OnceLock<[u32; MOST]> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
+        let mut functions = [0; MOST];
+        for function in Function::ALL {
+            let Checklist { steps, advice, always } = checklist(&function.call(&[]));
+            let checked = steps.iter().chain(*always).flat_map(|step| step.rules(*function));
+            for rule in checked.chain(*advice) {
+                functions[usize::from(rule.number)] |= 1 << *function as u8;
+            }
+        }
+        functions
+    })
+}
+
+impl Rule {
+    /// Whether it is checked of this function.
+    pub fn applies_to(&self, function: Function) -> bool {
+        functions()[usize::from(self.number)] >> function as u8 & 1 == 1
+    }
+
+    /// The functions that it is checked of, in the order of the table.
+    pub fn functions(&self) -> impl Iterator<Item = Function> {
+        Function::ALL.iter().copied().filter(|function| self.applies_to(*function))
+    }
+}
+
+/// The checklist of a call, by the shape of its arguments.
+pub fn checklist(call: &Call) -> &'static Checklist {
+    match (&call.form, call.stream.is_some()) {
+        (Form::Linear { .. }, false) => &LINEAR,
+        (Form::Linear { .. }, true) => &LINEAR_ASYNC,
+        (Form::Pitched { .. }, false) => &PITCHED,
+        (Form::Pitched { .. }, true) => &PITCHED_ASYNC,
+        (Form::Batch(_), false) => &BATCH,
+        (Form::Batch(_), true) => &BATCH_ASYNC,
+        (Form::Indirect { .. }, _) => &INDIRECT,
+        (Form::Described { .. }, _) => &DESCRIBED,
+        (Form::FromSymbol { .. }, false) => &FROM_SYMBOL,
+        (Form::FromSymbol { .. }, true) => &FROM_SYMBOL_ASYNC,
+        (Form::ToSymbol { .. }, false) => &TO_SYMBOL,
+        (Form::ToSymbol { .. }, true) => &TO_SYMBOL_ASYNC,
+        (Form::DescSize { .. }, _) => &DESC_SIZE,
+        (Form::SetDesc { .. }, _) => &SET_DESC,
+        (Form::Fill { .. }, false) => &FILL,
+        (Form::Fill { .. }, true) => &FILL_ASYNC,
+        (Form::FillWords { .. }, false) => &WORDS,
+        (Form::FillWords { .. }, true) => &WORDS_ASYNC,
     }
 }
 
 const NOTHING: Step = Accept(|s| s.is_nothing());
 const SAME: Step = Accept(is_same);
 const CONTEXT: Step = Part(&CONTEXT_MISSING, context_is_there);
+
+const DEPRECATION: Step = Only(Support::Deprecated, &DEPRECATED);
+const TRIAL: Step = Only(Support::Experimental, &EXPERIMENTAL);
+const RELEASE: Step = Only(Support::Since9_1, &UNSUPPORTED_RELEASE);
 
 const DST_THERE: Step = Part(&UNALLOCATED, dst_there);
 const SRC_THERE: Step = Part(&UNALLOCATED, src_there);
@@ -114,7 +168,7 @@ static LINEAR: Checklist = Checklist {
         HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &OVERLAP, &RANGE_OVERFLOW, &PEER_ACCESS],
-    always: &[&ZERO_SIZE, &SAME_ADDRESS],
+    always: &[Check(&ZERO_SIZE), Check(&SAME_ADDRESS), DEPRECATION, TRIAL, RELEASE],
 };
 
 const ON_STREAM_ADVICE: &[&Rule] =
@@ -130,6 +184,8 @@ static LINEAR_ASYNC: Checklist = Checklist {
         Check(&DEST_MAX),
         Check(&ZERO_SIZE),
         CONTEXT,
+        // The function with the condition is the deprecated one of this shape.
+        Only(Support::Deprecated, &CONDITION_DRIVER),
         SRC_LOOKED_AT,
         DST_LOOKED_AT,
         Check(&BUFFER_PLACE),
@@ -146,37 +202,7 @@ static LINEAR_ASYNC: Checklist = Checklist {
         HOST_ROOM,
     ],
     advice: ON_STREAM_ADVICE,
-    always: &[&ZERO_SIZE, &SAME_ADDRESS],
-};
-
-static LINEAR_WITH_CONDITION: Checklist = Checklist {
-    steps: &[
-        NOTHING,
-        Check(&NULL_POINTER),
-        Check(&KIND_RANGE),
-        Check(&KIND_FUNCTION),
-        Check(&STREAM_INVALID),
-        Check(&DEST_MAX),
-        Check(&ZERO_SIZE),
-        CONTEXT,
-        Check(&CONDITION_DRIVER),
-        SRC_LOOKED_AT,
-        DST_LOOKED_AT,
-        Check(&BUFFER_PLACE),
-        Check(&KIND_PLACE),
-        Part(&ASYNC_HOST_TO_HOST, host_to_host_refused),
-        SAME,
-        Check(&CAPTURE_PAGEABLE),
-        Check(&STREAM_FOREIGN),
-        Check(&CAPTURE_BLOCKS),
-        DST_THERE,
-        DST_ROOM,
-        SRC_THERE,
-        SRC_ROOM,
-        HOST_ROOM,
-    ],
-    advice: ON_STREAM_ADVICE,
-    always: &[&ZERO_SIZE, &SAME_ADDRESS, &DEPRECATED],
+    always: &[Check(&ZERO_SIZE), Check(&SAME_ADDRESS), DEPRECATION, TRIAL, RELEASE],
 };
 
 static PITCHED: Checklist = Checklist {
@@ -202,7 +228,7 @@ static PITCHED: Checklist = Checklist {
         HOST_ROOM,
     ],
     advice: &[&PITCH_KIND, &MEMORY_ROOM, &RANGE_OVERFLOW],
-    always: &[&ZERO_SIZE],
+    always: &[Check(&ZERO_SIZE), DEPRECATION, TRIAL, RELEASE],
 };
 
 static PITCHED_ASYNC: Checklist = Checklist {
@@ -233,50 +259,68 @@ static PITCHED_ASYNC: Checklist = Checklist {
         HOST_ROOM,
     ],
     advice: &[&PITCH_KIND, &PITCH_PRODUCT, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
-    always: &[&ZERO_SIZE],
+    always: &[Check(&ZERO_SIZE), DEPRECATION, TRIAL, RELEASE],
 };
 
-const BATCH_STEPS: &[Step] = &[
-    Check(&NULL_POINTER),
-    Check(&BATCH_EMPTY),
-    Accept(batch::is_nothing),
-    Check(&BATCH_DEST_MAX),
-    Check(&BATCH_RESERVED),
-    Check(&UNSUPPORTED_PRODUCT),
-    Check(&BATCH_ATTRS),
-    Check(&BATCH_LIMIT),
-    Check(&BATCH_INDEX_FIRST),
-    Check(&BATCH_INDEX_ORDER),
-    Check(&BATCH_INDEX_RANGE),
-    Items,
-];
+static BATCH: Checklist = Checklist {
+    steps: &[
+        Check(&NULL_POINTER),
+        Check(&BATCH_EMPTY),
+        Accept(batch::is_nothing),
+        Check(&BATCH_DEST_MAX),
+        Check(&BATCH_RESERVED),
+        Check(&UNSUPPORTED_PRODUCT),
+        Check(&BATCH_ATTRS),
+        Check(&BATCH_LIMIT),
+        Check(&BATCH_INDEX_FIRST),
+        Check(&BATCH_INDEX_ORDER),
+        Check(&BATCH_INDEX_RANGE),
+        Items(&[
+            &BATCH_ZERO_SIZE,
+            &BATCH_NULL_ITEM,
+            &BATCH_PLACE,
+            &BATCH_UNREGISTERED,
+            &BATCH_DIRECTION,
+            &UNALLOCATED,
+            &MEMORY_ROOM,
+            &DEVICE_CLOSED,
+        ]),
+    ],
+    advice: &[&BATCH_UNORDERED, &MEMORY_ROOM, &RANGE_OVERFLOW],
+    always: &[DEPRECATION, TRIAL, RELEASE],
+};
 
-const BATCH_ASYNC_STEPS: &[Step] = &[
-    Check(&NULL_POINTER),
-    Check(&BATCH_EMPTY),
-    Accept(batch::is_nothing),
-    Check(&BATCH_DEST_MAX),
-    Check(&BATCH_RESERVED),
-    Check(&UNSUPPORTED_PRODUCT),
-    Check(&STREAM_INVALID),
-    Check(&BATCH_ATTRS),
-    Check(&BATCH_INDEX_FIRST),
-    Check(&BATCH_INDEX_ORDER),
-    Check(&BATCH_INDEX_RANGE),
-    CONTEXT,
-    Items,
-];
-
-const BATCH_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &MEMORY_ROOM, &RANGE_OVERFLOW];
-
-const BATCH_ASYNC_ADVICE: &[&Rule] = &[&BATCH_UNORDERED, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW];
-
-static BATCH: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[] };
-static BATCH_V2: Checklist = Checklist { steps: BATCH_STEPS, advice: BATCH_ADVICE, always: &[&UNSUPPORTED_RELEASE] };
-static BATCH_ASYNC: Checklist =
-    Checklist { steps: BATCH_ASYNC_STEPS, advice: BATCH_ASYNC_ADVICE, always: &[&EXPERIMENTAL] };
-static BATCH_ASYNC_V2: Checklist =
-    Checklist { steps: BATCH_ASYNC_STEPS, advice: BATCH_ASYNC_ADVICE, always: &[&UNSUPPORTED_RELEASE] };
+static BATCH_ASYNC: Checklist = Checklist {
+    steps: &[
+        Check(&NULL_POINTER),
+        Check(&BATCH_EMPTY),
+        Accept(batch::is_nothing),
+        Check(&BATCH_DEST_MAX),
+        Check(&BATCH_RESERVED),
+        Check(&UNSUPPORTED_PRODUCT),
+        Check(&STREAM_INVALID),
+        Check(&BATCH_ATTRS),
+        Check(&BATCH_INDEX_FIRST),
+        Check(&BATCH_INDEX_ORDER),
+        Check(&BATCH_INDEX_RANGE),
+        CONTEXT,
+        Items(&[
+            &BATCH_ZERO_SIZE,
+            &BATCH_NULL_ITEM,
+            &BATCH_PLACE,
+            &BATCH_UNREGISTERED,
+            &BATCH_DIRECTION,
+            &UNALLOCATED,
+            &MEMORY_ROOM,
+            &STREAM_FOREIGN,
+            &CAPTURE_PAGEABLE,
+            &CAPTURE_BLOCKS,
+            &BATCH_LIMIT,
+        ]),
+    ],
+    advice: &[&BATCH_UNORDERED, &ASYNC_PAGEABLE, &MEMORY_ROOM, &RANGE_OVERFLOW],
+    always: &[DEPRECATION, TRIAL, RELEASE],
+};
 
 static INDIRECT: Checklist = Checklist {
     steps: &[
@@ -297,13 +341,13 @@ static INDIRECT: Checklist = Checklist {
         Check(&STREAM_FOREIGN),
     ],
     advice: &[],
-    always: &[&ZERO_SIZE],
+    always: &[Check(&ZERO_SIZE), DEPRECATION, TRIAL, RELEASE],
 };
 
 static DESC_SIZE: Checklist = Checklist {
     steps: &[Check(&NULL_POINTER), Check(&KIND_RANGE), Check(&UNSUPPORTED_PRODUCT), Check(&KIND_FUNCTION)],
     advice: &[],
-    always: &[],
+    always: &[DEPRECATION, TRIAL, RELEASE],
 };
 
 static SET_DESC: Checklist = Checklist {
@@ -326,7 +370,7 @@ static SET_DESC: Checklist = Checklist {
         DESC_ROOM,
     ],
     advice: &[&SIZE_TRUNCATED, &OVERLAP, &RANGE_OVERFLOW],
-    always: &[],
+    always: &[DEPRECATION, TRIAL, RELEASE],
 };
 
 static DESCRIBED: Checklist = Checklist {
@@ -345,10 +389,10 @@ static DESCRIBED: Checklist = Checklist {
         Check(&STREAM_FOREIGN),
     ],
     advice: &[],
-    always: &[],
+    always: &[DEPRECATION, TRIAL, RELEASE],
 };
 
-const SYMBOL_ALWAYS: &[&Rule] = &[&UNSUPPORTED_RELEASE, &UNSUPPORTED_PRODUCT];
+const SYMBOL_ALWAYS: &[Step] = &[DEPRECATION, TRIAL, RELEASE, Check(&UNSUPPORTED_PRODUCT)];
 
 static FROM_SYMBOL: Checklist = Checklist {
     steps: &[
@@ -453,7 +497,7 @@ static FILL: Checklist = Checklist {
         HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
-    always: &[&ZERO_SIZE],
+    always: &[Check(&ZERO_SIZE), DEPRECATION, TRIAL, RELEASE],
 };
 
 static FILL_ASYNC: Checklist = Checklist {
@@ -470,10 +514,10 @@ static FILL_ASYNC: Checklist = Checklist {
         HOST_ROOM,
     ],
     advice: &[&MEMORY_ROOM, &RANGE_OVERFLOW],
-    always: &[&ZERO_SIZE],
+    always: &[Check(&ZERO_SIZE), DEPRECATION, TRIAL, RELEASE],
 };
 
-const WORDS_ALWAYS: &[&Rule] = &[&WORDS_IGNORED, &UNSUPPORTED_RELEASE];
+const WORDS_ALWAYS: &[Step] = &[Check(&WORDS_IGNORED), DEPRECATION, TRIAL, RELEASE];
 
 static WORDS: Checklist = Checklist {
     steps: &[

@@ -5,12 +5,10 @@ use super::role::Role;
 use crate::call::Form;
 use crate::case::{Case, DEVICE, LARGE, OTHER, PINNED, STREAM, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
-use crate::functions::Function::{self, *};
+use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Subject, Verdict};
 use crate::world::{Place, Stream};
-
-const BY_DESCRIPTOR: &[Function] = &[aclrtMemcpyAsyncWithDesc, aclrtSetMemcpyDesc];
 
 const ALIGNMENT: usize = 64;
 
@@ -18,10 +16,7 @@ const ALIGNMENT: usize = 64;
 pub static DESC_ALIGN: Rule = Rule {
     number: 47,
     id: "DESC-ALIGN",
-    functions: BY_DESCRIPTOR,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "a descriptor must be aligned to 64 bytes",
     sources: &[
@@ -41,7 +36,7 @@ pub static DESC_ALIGN: Rule = Rule {
         Case::bad(aclrtMemcpyAsyncWithDesc, "the second of two in a row of 32 bytes each", &[DEVICE + 32, 6, STREAM]),
         Case::good(aclrtSetMemcpyDesc, "64 bytes on", &[DEVICE + 64, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn desc_align(s: &Subject) -> Verdict {
@@ -53,10 +48,7 @@ fn desc_align(s: &Subject) -> Verdict {
 pub static DESC_STREAM_NULL: Rule = Rule {
     number: 48,
     id: "DESC-STREAM-NULL",
-    functions: &[aclrtMemcpyAsyncWithDesc],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "the stream must not be NULL: this function does not take the default stream",
     sources: &[Runtime(
@@ -68,7 +60,7 @@ pub static DESC_STREAM_NULL: Rule = Rule {
         Case::bad(aclrtMemcpyAsyncWithDesc, "the default stream", &[DEVICE, 6, 0]),
         Case::good(aclrtMemcpyAsyncWithDesc, "a stream", &[DEVICE, 6, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn desc_stream_null(s: &Subject) -> Verdict {
@@ -80,10 +72,7 @@ fn desc_stream_null(s: &Subject) -> Verdict {
 pub static DESC_PLACE: Rule = Rule {
     number: 49,
     id: "DESC-PLACE",
-    functions: BY_DESCRIPTOR,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "a descriptor must be in device memory",
     sources: &[Doc("aclrtSetMemcpyDesc, desc"), Runtime("api_error.cc:2464")],
@@ -93,7 +82,7 @@ pub static DESC_PLACE: Rule = Rule {
         Case::bad(aclrtMemcpyAsyncWithDesc, "in pinned memory", &[PINNED, 6, STREAM]),
         Case::good(aclrtMemcpyAsyncWithDesc, "in device memory", &[DEVICE, 6, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn desc_place(s: &Subject) -> Verdict {
@@ -110,10 +99,7 @@ fn desc_place(s: &Subject) -> Verdict {
 pub static DESC_SIDES: Rule = Rule {
     number: 50,
     id: "DESC-SIDES",
-    functions: &[aclrtSetMemcpyDesc],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "source and destination of a descriptor must be memory of one device",
     sources: &[Doc("aclrtSetMemcpyDesc, kind: only ACL_MEMCPY_INNER_DEVICE_TO_DEVICE"), Runtime("api_error.cc:2464")],
@@ -124,7 +110,7 @@ pub static DESC_SIDES: Rule = Rule {
         Case::bad(aclrtSetMemcpyDesc, "to another device", &[DEVICE, 6, DEVICE + 4096, OTHER, 64, 0]),
         Case::good(aclrtSetMemcpyDesc, "inside one device", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn desc_sides(s: &Subject) -> Verdict {
@@ -142,10 +128,7 @@ fn desc_sides(s: &Subject) -> Verdict {
 pub static DESC_CONFIG: Rule = Rule {
     number: 51,
     id: "DESC-CONFIG",
-    functions: &[aclrtSetMemcpyDesc],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "config must be NULL",
     sources: &[Doc("aclrtSetMemcpyDesc, config: reserved, must be NULL"), Runtime("memory.cpp:1387")],
@@ -155,7 +138,7 @@ pub static DESC_CONFIG: Rule = Rule {
         Case::bad(aclrtSetMemcpyDesc, "something", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, PINNED]),
         Case::good(aclrtSetMemcpyDesc, "NULL", &[DEVICE, 6, DEVICE + 4096, DEVICE + 8192, 64, 0]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn desc_config(s: &Subject) -> Verdict {
@@ -167,11 +150,7 @@ fn desc_config(s: &Subject) -> Verdict {
 pub static SIZE_TRUNCATED: Rule = Rule {
     number: 52,
     id: "SIZE-TRUNCATED",
-    functions: &[aclrtSetMemcpyDesc],
-    scope: Scope::ALL,
     severity: Severity::Violation,
-    grades: &[],
-    codes: &[],
     statement: "a descriptor's length has 32 bits: exactly 4 GiB passes the check and is stored as 0, so that nothing is copied",
     sources: &[Runtime(
         "api_error.cc:2464 lets 4 GiB pass; context.cc:2967 stores it in 32 bits; no document names either",
@@ -182,7 +161,7 @@ pub static SIZE_TRUNCATED: Rule = Rule {
         Case::bad(aclrtSetMemcpyDesc, "exactly 4 GiB", &[DEVICE, 6, LARGE, LARGE + (1 << 33), 1 << 32, 0]),
         Case::good(aclrtSetMemcpyDesc, "a byte less", &[DEVICE, 6, LARGE, LARGE + (1 << 33), (1 << 32) - 1, 0]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn size_truncated(s: &Subject) -> Verdict {

@@ -1,14 +1,13 @@
 //! Rules of the items of a batch.
 
 use super::batch::{self, ONE, THREE, THREE_ASYNC, THREE_NOW, TO_DEVICE, TO_HOST, attribute, entries};
-use super::group::BATCH;
 use super::role::Role;
 use crate::abi::{aclError, aclrtMemLocation, aclrtMemcpyBatchAttr};
 use crate::case::{ARRAY, Case, DEVICE, OTHER, PAGEABLE, PINNED, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Header, Observed, Runtime};
-use crate::rule::{Finding, Grade, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Finding, Grade, Rule, Severity, Subject, Verdict};
 
 /// `ACL_MEM_LOCATION_TYPE_HOST`
 pub const HOST: i32 = 0;
@@ -25,10 +24,7 @@ pub const HOST_NUMA: i32 = 4;
 pub static BATCH_ZERO_SIZE: Rule = Rule {
     number: 38,
     id: "BATCH-ZERO-SIZE",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(
         ACL_ERROR_RT_PARAM_INVALID,
         "always; failIndex names the item in the asynchronous functions and is SIZE_MAX in the others",
@@ -47,7 +43,7 @@ pub static BATCH_ZERO_SIZE: Rule = Rule {
             .within(Scene { sizes: &[64, 0, 64], ..THREE }),
         Case::good(aclrtMemcpyBatch, "nothing but nothing", THREE_NOW).within(Scene { sizes: &[0, 0, 0], ..THREE }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_zero_size(s: &Subject) -> Verdict {
@@ -76,10 +72,7 @@ pub fn zero_size(s: &Subject, index: usize) -> Finding {
 pub static BATCH_NULL_ITEM: Rule = Rule {
     number: 39,
     id: "BATCH-NULL-ITEM",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex names the item")],
     statement: "no entry of dsts or srcs may be NULL",
     sources: &[
@@ -95,7 +88,7 @@ pub static BATCH_NULL_ITEM: Rule = Rule {
             .within(Scene { srcs: &[PINNED, PINNED + 64, 0], ..THREE }),
         Case::good(aclrtMemcpyBatch, "all there", THREE_NOW).within(THREE),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_null_item(s: &Subject) -> Verdict {
@@ -124,10 +117,7 @@ pub fn item(s: &Subject, role: Role, index: usize) -> Finding {
 pub static BATCH_PLACE: Rule = Rule {
     number: 40,
     id: "BATCH-PLACE",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex names the item")],
     statement: "each item must be where its attribute says: the type of both locations, and the id of a device",
     sources: &[
@@ -150,7 +140,7 @@ pub static BATCH_PLACE: Rule = Rule {
         Case::good(aclrtMemcpyBatch, "the id of a host location is not looked at", THREE_NOW)
             .within(Scene { attrs: &[attribute((1, 0), (4, 77))], ..THREE }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_place(s: &Subject) -> Verdict {
@@ -185,10 +175,7 @@ fn attr_where(s: &Subject, is_wrong: impl Fn(&aclrtMemcpyBatchAttr) -> bool) -> 
 pub static BATCH_UNREGISTERED: Rule = Rule {
     number: 41,
     id: "BATCH-UNREGISTERED",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex names the item")],
     statement: "describe every host pointer, also from malloc, as ACL_MEM_LOCATION_TYPE_HOST; \
                 ACL_MEM_LOCATION_TYPE_UNREGISTERED is always refused, although the vendor's page suggests it",
@@ -209,7 +196,7 @@ pub static BATCH_UNREGISTERED: Rule = Rule {
         Case::good(aclrtMemcpyBatch, "malloc memory as the host's", THREE_NOW)
             .within(Scene { srcs: &[PAGEABLE, PAGEABLE + 64, PAGEABLE + 128], ..THREE }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_unregistered(s: &Subject) -> Verdict {
@@ -220,8 +207,6 @@ fn batch_unregistered(s: &Subject) -> Verdict {
 pub static BATCH_DIRECTION: Rule = Rule {
     number: 42,
     id: "BATCH-DIRECTION",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
         Grade::error("an item from host to host, or from device to device"),
@@ -265,7 +250,7 @@ pub static BATCH_DIRECTION: Rule = Rule {
             ..ONE
         }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const BOTH_WAYS: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 2, ARRAY, ARRAY, 2, ARRAY];
@@ -298,11 +283,7 @@ fn batch_direction(s: &Subject) -> Verdict {
 pub static BATCH_UNORDERED: Rule = Rule {
     number: 43,
     id: "BATCH-UNORDERED",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Violation,
-    grades: &[],
-    codes: &[],
     statement: "the copies of a batch are made in no particular order, so no two of them may write the same bytes",
     sources: &[
         Doc("aclrtMemcpyBatchAsync, Restrictions: the memory copy in a batch is unordered"),
@@ -317,7 +298,7 @@ pub static BATCH_UNORDERED: Rule = Rule {
             .within(Scene { dsts: &[DEVICE, DEVICE + 64, DEVICE + 96], ..THREE }),
         Case::good(aclrtMemcpyBatch, "side by side", THREE_NOW).within(THREE),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_unordered(s: &Subject) -> Verdict {

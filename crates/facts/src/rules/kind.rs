@@ -3,41 +3,21 @@
 use super::direction::{
     DEFAULT, DEVICE_TO_HOST, HOST_TO_BUF_TO_DEVICE, HOST_TO_DEVICE, HOST_TO_HOST, INNER_DEVICE_TO_DEVICE, Outcome,
 };
-use super::group::LINEAR_ASYNC;
 use super::role::Role;
 use crate::abi::KINDS;
 use crate::call;
 use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
-use crate::functions::Function::{self, *};
+use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
 use crate::rule::{Grade, Outcome as Comes, Rule, Scope, Severity, Subject, Verdict};
 use crate::world::{Form, Place};
-
-const WITH_KIND: &[Function] = &[
-    aclrtMemcpy,
-    aclrtMemcpyAsync,
-    aclrtMemcpyAsyncWithCondition,
-    aclrtMemcpy2d,
-    aclrtMemcpy2dAsync,
-    aclrtMemcpyAsyncWithOffset,
-    aclrtMemcpyAsyncWithDesc,
-    aclrtMemcpyFromSymbol,
-    aclrtMemcpyFromSymbolAsync,
-    aclrtMemcpyToSymbol,
-    aclrtMemcpyToSymbolAsync,
-    aclrtGetMemcpyDescSize,
-    aclrtSetMemcpyDesc,
-];
 
 /// KIND-RANGE
 pub static KIND_RANGE: Rule = Rule {
     number: 4,
     id: "KIND-RANGE",
-    functions: WITH_KIND,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "every function but the next"),
         (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsyncWithOffset"),
@@ -56,7 +36,7 @@ pub static KIND_RANGE: Rule = Rule {
         Case::bad(aclrtGetMemcpyDescSize, "no such kind", &[8, DEVICE]),
         Case::good(aclrtMemcpy, "by the addresses", &[DEVICE, 64, PINNED, 64, 4]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn kind_range(s: &Subject) -> Verdict {
@@ -72,10 +52,7 @@ fn kind_range(s: &Subject) -> Verdict {
 pub static KIND_FUNCTION: Rule = Rule {
     number: 5,
     id: "KIND-FUNCTION",
-    functions: WITH_KIND,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "linear copies, 2D copies, symbol copies"),
         (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpyAsyncWithOffset"),
@@ -104,7 +81,7 @@ pub static KIND_FUNCTION: Rule = Rule {
         Case::good(aclrtMemcpy, "through a buffer", &[DEVICE, 64, PINNED, 64, 5]),
         Case::good(aclrtMemcpyAsyncWithDesc, "its own kind", &[DEVICE, 6, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn kind_function(s: &Subject) -> Verdict {
@@ -126,8 +103,6 @@ fn kind_function(s: &Subject) -> Verdict {
 pub static KIND_PLACE: Rule = Rule {
     number: 6,
     id: "KIND-PLACE",
-    functions: &[aclrtMemcpyAsync, aclrtMemcpyAsyncWithCondition, aclrtMemcpy2d, aclrtMemcpy2dAsync],
-    scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
         Grade::error("one side is pageable memory and the kind does not fit"),
@@ -168,7 +143,7 @@ pub static KIND_PLACE: Rule = Rule {
         Case::good(aclrtMemcpyAsync, "from malloc memory to the device", &[DEVICE, 64, PAGEABLE, 64, 1, STREAM]),
         Case::good(aclrtMemcpyAsync, "left open", &[DEVICE, 64, PAGEABLE, 64, 4, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn kind_place(s: &Subject) -> Verdict {
@@ -185,10 +160,8 @@ fn kind_place(s: &Subject) -> Verdict {
 pub static BUFFER_PLACE: Rule = Rule {
     number: 7,
     id: "BUFFER-PLACE",
-    functions: LINEAR_ASYNC,
     scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE needs a source that is not device memory and a destination that is",
     sources: &[
@@ -202,7 +175,7 @@ pub static BUFFER_PLACE: Rule = Rule {
         Case::bad(aclrtMemcpyAsync, "to the host", &[PINNED, 64, PINNED + 64, 64, 5, STREAM]),
         Case::good(aclrtMemcpyAsync, "from malloc memory to the device", &[DEVICE, 64, PAGEABLE, 64, 5, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn buffer_place(s: &Subject) -> Verdict {
@@ -223,7 +196,6 @@ fn buffer_place(s: &Subject) -> Verdict {
 pub static ASYNC_HOST_TO_HOST: Rule = Rule {
     number: 8,
     id: "ASYNC-HOST-TO-HOST",
-    functions: LINEAR_ASYNC,
     scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
@@ -264,7 +236,7 @@ pub static ASYNC_HOST_TO_HOST: Rule = Rule {
         Case::good(aclrtMemcpyAsync, "on the device's own processor", &[PINNED, 64, PINNED + 4096, 64, 3, STREAM])
             .within(Scene { form: Some(Form::RootComplex), ..Scene::PLAIN }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn async_host_to_host(s: &Subject) -> Verdict {
@@ -292,11 +264,8 @@ pub fn host_to_host_refused(s: &Subject) -> Verdict {
 pub static KIND_ROOT_COMPLEX: Rule = Rule {
     number: 9,
     id: "KIND-ROOT-COMPLEX",
-    functions: LINEAR_ASYNC,
     scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
     severity: Severity::Portability,
-    grades: &[],
-    codes: &[],
     statement: "on Ascend RC, and where the device's control CPU is open, the kinds H2D, D2H and H2H are carried out as a copy inside the device",
     sources: &[Doc(
         "aclrtMemcpyAsyncWithCondition, Restrictions, Atlas 200I/500 A2, Ascend RC; aclrtMemcpyAsync, Atlas inference series with an open control CPU",
@@ -308,7 +277,7 @@ pub static KIND_ROOT_COMPLEX: Rule = Rule {
             .within(ON_BOARD),
         Case::good(aclrtMemcpyAsync, "inside the device", &[DEVICE, 64, DEVICE + 64, 64, 3, STREAM]).within(ON_BOARD),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const ON_BOARD: Scene = Scene { soc: Some("Ascend310B1"), form: Some(Form::RootComplex), ..Scene::PLAIN };

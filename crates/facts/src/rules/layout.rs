@@ -1,13 +1,12 @@
 //! Rules of how the attributes of a batch are laid over its items.
 
 use super::batch::{ONE, THREE, THREE_NOW, TO_DEVICE, as_far, entries};
-use super::group::BATCH;
 use super::role::Role;
 use crate::case::{ARRAY, Case, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Finding, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Finding, Rule, Severity, Subject, Verdict};
 
 /// With two attributes.
 const TWO_ATTRS: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 2, ARRAY];
@@ -16,10 +15,7 @@ const TWO_ATTRS: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 2, ARRA
 pub static BATCH_ATTRS: Rule = Rule {
     number: 33,
     id: "BATCH-ATTRS",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "numAttrs must be at least 1 and at most numBatches",
     sources: &[
@@ -45,6 +41,7 @@ pub static BATCH_ATTRS: Rule = Rule {
         .within(Scene { attrs: &[TO_DEVICE, TO_DEVICE, TO_DEVICE], attr_indexes: &[0, 1, 2], ..THREE }),
     ],
     implies: &[("BATCH-INDEX-RANGE", "more strictly rising indexes than items run beyond the last item")],
+    ..Rule::DEFAULT
 };
 
 fn batch_attrs(s: &Subject) -> Verdict {
@@ -62,10 +59,7 @@ fn wrong_index(s: &Subject, index: usize) -> Verdict {
 pub static BATCH_INDEX_FIRST: Rule = Rule {
     number: 35,
     id: "BATCH-INDEX-FIRST",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "the first entry of attrsIndexes must be 0",
     sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
@@ -76,7 +70,7 @@ pub static BATCH_INDEX_FIRST: Rule = Rule {
             .within(Scene { attr_indexes: &[1], ..THREE }),
         Case::good(aclrtMemcpyBatch, "from item 0 on", THREE_NOW).within(THREE),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_index_first(s: &Subject) -> Verdict {
@@ -93,10 +87,7 @@ fn batch_index_first(s: &Subject) -> Verdict {
 pub static BATCH_INDEX_ORDER: Rule = Rule {
     number: 36,
     id: "BATCH-INDEX-ORDER",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "each entry of attrsIndexes must be greater than the one before",
     sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
@@ -114,7 +105,7 @@ pub static BATCH_INDEX_ORDER: Rule = Rule {
             ..THREE
         }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_index_order(s: &Subject) -> Verdict {
@@ -136,10 +127,7 @@ fn batch_index_order(s: &Subject) -> Verdict {
 pub static BATCH_INDEX_RANGE: Rule = Rule {
     number: 37,
     id: "BATCH-INDEX-RANGE",
-    functions: BATCH,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "the last entry of attrsIndexes must be less than numBatches",
     sources: &[Doc("aclrtMemcpyBatchAsync, Restrictions"), Runtime("api_error.cc:7298 and :7344")],
@@ -157,7 +145,7 @@ pub static BATCH_INDEX_RANGE: Rule = Rule {
             ..THREE
         }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn batch_index_range(s: &Subject) -> Verdict {

@@ -1,7 +1,6 @@
 //! Rules of the memory on both sides: that it is there, long enough, aligned and not the same.
 
 use super::direction::DEVICE_TO_DEVICE;
-use super::group::LINEAR_ASYNC;
 use super::role::Role;
 use super::side::Side;
 use crate::call::Form;
@@ -10,15 +9,13 @@ use crate::code::{ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_INVALID_HANDLE};
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Driver, Header, Runtime};
-use crate::rule::{Grade, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Rule, Severity, Subject, Verdict};
 use crate::world::Place;
 
 /// ALIGN-64
 pub static ALIGN_64: Rule = Rule {
     number: 10,
     id: "ALIGN-64",
-    functions: LINEAR_ASYNC,
-    scope: Scope::ALL,
     severity: Severity::Violation,
     grades: &[
         Grade::accepted(
@@ -30,7 +27,8 @@ pub static ALIGN_64: Rule = Rule {
             "every other copy of later releases, and of a release that is not known",
         ),
     ],
-    codes: &[],
+    is_told_once: true,
+    has_quick_check: true,
     statement: "source and destination must be aligned to 64 bytes",
     sources: &[
         Doc(
@@ -58,7 +56,7 @@ pub static ALIGN_64: Rule = Rule {
         Case::good(aclrtMemcpyAsync, "64 bytes on", &[DEVICE + 64, 64, DEVICE + 4096, 64, 3, STREAM]),
         Case::good(aclrtMemcpy, "the synchronous copy has no such rule", &[DEVICE + 16, 64, DEVICE + 4096, 64, 3]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn align_64(s: &Subject) -> Verdict {
@@ -86,10 +84,7 @@ fn align_64(s: &Subject) -> Verdict {
 pub static UNALLOCATED: Rule = Rule {
     number: 14,
     id: "UNALLOCATED",
-    functions: super::group::WORK,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_DRV_INTERNAL_ERROR, "always; a batch names the item in failIndex")],
     statement: "a device address must be allocated, and not freed yet",
     sources: &[Driver(
@@ -104,7 +99,7 @@ pub static UNALLOCATED: Rule = Rule {
         Case::good(aclrtMemcpy, "to the memory of another device", &[OTHER, 64, PINNED, 64, 1]),
         Case::good(aclrtMemcpyToSymbol, "to a variable", &[SYMBOL, PINNED, 64, 0, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn is_there(s: &Subject, side: Option<Side>) -> Verdict {
@@ -160,17 +155,7 @@ fn if_looked_at(s: &Subject, look: fn(&Subject) -> Verdict) -> Verdict {
 pub static DEVICE_CLOSED: Rule = Rule {
     number: 15,
     id: "DEVICE-CLOSED",
-    functions: &[
-        aclrtMemcpyBatch,
-        aclrtMemcpyBatchV2,
-        aclrtMemcpyAsyncWithDesc,
-        aclrtSetMemcpyDesc,
-        aclrtMemsetD32,
-        aclrtMemsetD32Async,
-    ],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_INVALID_HANDLE, "always; a batch names item 0 in failIndex")],
     statement: "a device must be open before these functions can look at a pointer",
     sources: &[Driver("devmm_svm.c:2601: drvMemGetAttribute before any device is open is DRV_ERROR_INVALID_HANDLE")],
@@ -184,7 +169,7 @@ pub static DEVICE_CLOSED: Rule = Rule {
         }),
         Case::good(aclrtMemsetD32, "after it", &[PINNED, 64, 0, 16]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 /// Whether the driver refuses to look at any pointer.

@@ -6,7 +6,7 @@ use crate::case::{Case, DEVICE, LARGE, STREAM, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Subject, Verdict};
 
 /// The most bytes of one such task: 4 GiB.
 pub const MAX_COUNT: usize = 1 << 32;
@@ -18,10 +18,7 @@ const MAX_OFFSET: usize = (1 << 48) - 1;
 pub static SIZE_LIMIT: Rule = Rule {
     number: 44,
     id: "SIZE-LIMIT",
-    functions: &[aclrtMemcpyAsyncWithOffset, aclrtSetMemcpyDesc],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "count must not exceed 4 GiB",
     sources: &[Runtime("api_error.cc:2190 (offset), :2464 (descriptor); no document names the limit")],
@@ -36,7 +33,7 @@ pub static SIZE_LIMIT: Rule = Rule {
         Case::bad(aclrtSetMemcpyDesc, "a byte more", &[DEVICE, 6, LARGE, LARGE + (1 << 33), (1 << 32) + 1, 0]),
         Case::good(aclrtMemcpyAsyncWithOffset, "4 GiB", &[LARGE, 1 << 33, 0, LARGE + 8, 1 << 32, 0, 6, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn size_limit(s: &Subject) -> Verdict {
@@ -48,10 +45,7 @@ fn size_limit(s: &Subject) -> Verdict {
 pub static OFFSET_LIMIT: Rule = Rule {
     number: 45,
     id: "OFFSET-LIMIT",
-    functions: &[aclrtMemcpyAsyncWithOffset],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "srcDataOffset and dstDataOffset must fit into 48 bits",
     sources: &[Runtime("api_error.cc:2585; no document names the limit")],
@@ -61,7 +55,7 @@ pub static OFFSET_LIMIT: Rule = Rule {
         Case::bad(aclrtMemcpyAsyncWithOffset, "49 bits", &[LARGE, 64, 0, LARGE + 8, 64, 1 << 48, 6, STREAM]),
         Case::good(aclrtMemcpyAsyncWithOffset, "48 bits", &[LARGE, 64, 0, LARGE + 8, 64, (1 << 48) - 1, 6, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn offset_limit(s: &Subject) -> Verdict {
@@ -75,10 +69,7 @@ fn offset_limit(s: &Subject) -> Verdict {
 pub static OFFSET_ROOM: Rule = Rule {
     number: 46,
     id: "OFFSET-ROOM",
-    functions: &[aclrtMemcpyAsyncWithOffset],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "dstDataOffset plus count must not exceed destMax",
     sources: &[Doc("aclrtMemcpyAsyncWithOffset, destMax"), Runtime("api_error.cc:2585")],
@@ -88,7 +79,7 @@ pub static OFFSET_ROOM: Rule = Rule {
         Case::bad(aclrtMemcpyAsyncWithOffset, "beyond the end", &[LARGE, 64, 1, LARGE + 8, 64, 0, 6, STREAM]),
         Case::good(aclrtMemcpyAsyncWithOffset, "to the end", &[LARGE, 128, 64, LARGE + 8, 64, 0, 6, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn offset_room(s: &Subject) -> Verdict {

@@ -12,7 +12,6 @@ use crate::world::Place;
 pub static PEER_ACCESS: Rule = Rule {
     number: 63,
     id: "PEER-ACCESS",
-    functions: &[aclrtMemcpy],
     scope: Scope {
         products: &["Ascend 950", "Atlas A2", "Atlas inference series", "Atlas training series"],
         ..Scope::ALL
@@ -21,7 +20,6 @@ pub static PEER_ACCESS: Rule = Rule {
     grades: &[Grade::accepted(Severity::Violation, "always")
         .comes_to(Outcome::Said("what the driver makes of it is not known"))
         .documented_as(ACL_ERROR_INVALID_PARAM)],
-    codes: &[],
     statement: "a copy between two devices needs aclrtDeviceCanAccessPeer and aclrtDeviceEnablePeerAccess first",
     sources: &[
         Doc(
@@ -38,7 +36,7 @@ pub static PEER_ACCESS: Rule = Rule {
         Case::good(aclrtMemcpy, "to another device of an Atlas A3", &[OTHER, 64, DEVICE, 64, 3])
             .within(Scene { soc: Some("Ascend910_9391"), ..APART }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const APART: Scene = Scene { has_peer_access: Some(false), ..Scene::PLAIN };

@@ -1,7 +1,6 @@
 //! Rules of rows at a distance.
 
 use super::direction::{DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Outcome as Comes};
-use super::group::PITCHED;
 use super::role::Role;
 use crate::call;
 use crate::case::{Case, DEVICE, LARGE, MANAGED, PINNED, STREAM, Scene, cases};
@@ -22,10 +21,7 @@ pub const MAX_HEIGHT: usize = 5 * 1024 * 1024;
 pub static PITCH_WIDTH: Rule = Rule {
     number: 24,
     id: "PITCH-WIDTH",
-    functions: PITCHED,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "width must not exceed spitch, nor dpitch",
     sources: &[Doc("aclrtMemcpy2dAsync, width"), Runtime("memory.cpp:225")],
@@ -40,7 +36,7 @@ pub static PITCH_WIDTH: Rule = Rule {
         ),
         Case::good(aclrtMemcpy2d, "rows without a gap", &[DEVICE, 64, PINNED, 64, 64, 2, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn pitch_width(s: &Subject) -> Verdict {
@@ -53,10 +49,7 @@ fn pitch_width(s: &Subject) -> Verdict {
 pub static PITCH_LIMIT: Rule = Rule {
     number: 25,
     id: "PITCH-LIMIT",
-    functions: PITCHED,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "width must not exceed 5000000 bytes, nor height 5242880 (5 x 1024 x 1024) rows",
     sources: &[
@@ -80,6 +73,7 @@ pub static PITCH_LIMIT: Rule = Rule {
         ),
     ],
     implies: &[("MEMORY-ROOM", "so many rows do not fit into the memory of the example")],
+    ..Rule::DEFAULT
 };
 
 fn pitch_limit(s: &Subject) -> Verdict {
@@ -93,8 +87,6 @@ fn pitch_limit(s: &Subject) -> Verdict {
 pub static PITCH_KIND: Rule = Rule {
     number: 26,
     id: "PITCH-KIND",
-    functions: PITCHED,
-    scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
         Grade::error("aclrtMemcpy2d inside the device, and on CANN 8.x aclrtMemcpy2dAsync too"),
@@ -131,6 +123,7 @@ pub static PITCH_KIND: Rule = Rule {
         Case::good(aclrtMemcpy2dAsync, "inside the device", &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM]),
     ],
     implies: &[("PITCH-PLACE", "both sides are then on the device, which aclrtMemcpy2d does not take either")],
+    ..Rule::DEFAULT
 };
 
 fn pitch_kind(s: &Subject) -> Verdict {
@@ -162,10 +155,7 @@ pub fn pitch_kind_refused(s: &Subject) -> Verdict {
 pub static PITCH_PLACE: Rule = Rule {
     number: 27,
     id: "PITCH-PLACE",
-    functions: PITCHED,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "a 2D copy must be host-to-device or device-to-host (aclrtMemcpy2dAsync also device-to-device), judged by where \
                 the pointers really are; host-to-host is refused",
@@ -182,7 +172,7 @@ pub static PITCH_PLACE: Rule = Rule {
         Case::bad(aclrtMemcpy2dAsync, "both sides pinned", &[PINNED, 64, PINNED + 4096, 64, 64, 2, 2, STREAM]),
         Case::good(aclrtMemcpy2d, "managed memory, and a direction", &[MANAGED, 64, PINNED, 64, 64, 2, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn pitch_place(s: &Subject) -> Verdict {
@@ -206,13 +196,11 @@ fn pitch_place(s: &Subject) -> Verdict {
 pub static PITCH_PRODUCT: Rule = Rule {
     number: 28,
     id: "PITCH-PRODUCT",
-    functions: &[aclrtMemcpy2dAsync],
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Violation,
     grades: &[Grade::accepted(Severity::Violation, "always")
         .comes_to(Outcome::Said("nothing checks it: what the copy engine makes of it is not known"))
         .documented_as(ACL_ERROR_INVALID_PARAM)],
-    codes: &[],
     statement: "a 2D copy inside the device is for Ascend 950, Atlas A3 and Atlas A2 only",
     sources: &[
         Doc("aclrtMemcpy2dAsync, kind: DEVICE_TO_DEVICE on 950, A3 and A2"),
@@ -231,7 +219,7 @@ pub static PITCH_PRODUCT: Rule = Rule {
             &[DEVICE, 64, DEVICE + 4096, 64, 64, 2, 3, STREAM],
         ),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn pitch_product(s: &Subject) -> Verdict {
@@ -253,7 +241,6 @@ fn pitch_product(s: &Subject) -> Verdict {
 pub static PITCH_ROOT_COMPLEX: Rule = Rule {
     number: 29,
     id: "PITCH-ROOT-COMPLEX",
-    functions: PITCHED,
     scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
@@ -283,7 +270,7 @@ pub static PITCH_ROOT_COMPLEX: Rule = Rule {
         .within(Scene { soc: Some("Ascend910B1"), ..ON_BOARD }),
         Case::good(aclrtMemcpy, "row by row", &[DEVICE, 64, PINNED, 64, 1]).within(ON_BOARD),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const ON_BOARD: Scene = Scene { soc: Some("Ascend310B1"), form: Some(Form::RootComplex), ..Scene::PLAIN };

@@ -6,20 +6,16 @@ use super::side::Side;
 use crate::call::Form;
 use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
-use crate::functions::Function::{self, *};
+use crate::functions::Function::*;
 use crate::rule::Source::{Driver, Ours, Runtime};
-use crate::rule::{Finding, Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Finding, Grade, Outcome, Rule, Severity, Subject, Verdict};
 use crate::world::Place;
 
 /// OVERLAP
 pub static OVERLAP: Rule = Rule {
     number: 11,
     id: "OVERLAP",
-    functions: &[aclrtMemcpy, aclrtMemcpyAsync, aclrtMemcpyAsyncWithCondition, aclrtSetMemcpyDesc],
-    scope: Scope::ALL,
     severity: Severity::Violation,
-    grades: &[],
-    codes: &[],
     statement: "source and destination must not overlap",
     sources: &[Ours(
         "no document says what overlapping ranges give, and nothing checks them; the copy engine moves large copies in pieces",
@@ -30,7 +26,7 @@ pub static OVERLAP: Rule = Rule {
         Case::bad(aclrtMemcpy, "half of it", &[DEVICE + 64, 128, DEVICE, 128, 3]),
         Case::good(aclrtMemcpy, "side by side", &[DEVICE + 128, 128, DEVICE, 128, 3]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn overlap(s: &Subject) -> Verdict {
@@ -47,30 +43,7 @@ fn overlap(s: &Subject) -> Verdict {
 pub static RANGE_OVERFLOW: Rule = Rule {
     number: 12,
     id: "RANGE-OVERFLOW",
-    functions: &[
-        aclrtMemcpy,
-        aclrtMemcpyAsync,
-        aclrtMemcpyAsyncWithCondition,
-        aclrtMemcpy2d,
-        aclrtMemcpy2dAsync,
-        aclrtMemcpyBatch,
-        aclrtMemcpyBatchV2,
-        aclrtMemcpyBatchAsync,
-        aclrtMemcpyBatchAsyncV2,
-        aclrtMemcpyFromSymbol,
-        aclrtMemcpyFromSymbolAsync,
-        aclrtMemcpyToSymbol,
-        aclrtMemcpyToSymbolAsync,
-        aclrtSetMemcpyDesc,
-        aclrtMemset,
-        aclrtMemsetAsync,
-        aclrtMemsetD32,
-        aclrtMemsetD32Async,
-    ],
-    scope: Scope::ALL,
     severity: Severity::Violation,
-    grades: &[],
-    codes: &[],
     statement: "a range must end inside the address space",
     sources: &[
         Ours("an address plus a size, rows times a pitch, or N * 4 that wrap describe no memory"),
@@ -93,6 +66,7 @@ pub static RANGE_OVERFLOW: Rule = Rule {
         ("OVERLAP", "two ranges that reach the end of the address space overlap"),
         ("MEMORY-ROOM", "such a range runs out of its memory too, where that is known"),
     ],
+    ..Rule::DEFAULT
 };
 
 /// The first item of a batch of which a side, by its address and its size, `is_wrong`, as far as the items were read.
@@ -127,33 +101,10 @@ fn range_overflow(s: &Subject) -> Verdict {
     }
 }
 
-const WITH_ROOM: &[Function] = &[
-    aclrtMemcpy,
-    aclrtMemcpyAsync,
-    aclrtMemcpyAsyncWithCondition,
-    aclrtMemcpy2d,
-    aclrtMemcpy2dAsync,
-    aclrtMemcpyBatch,
-    aclrtMemcpyBatchV2,
-    aclrtMemcpyBatchAsync,
-    aclrtMemcpyBatchAsyncV2,
-    aclrtMemcpyFromSymbol,
-    aclrtMemcpyFromSymbolAsync,
-    aclrtMemcpyToSymbol,
-    aclrtMemcpyToSymbolAsync,
-    aclrtSetMemcpyDesc,
-    aclrtMemset,
-    aclrtMemsetAsync,
-    aclrtMemsetD32,
-    aclrtMemsetD32Async,
-];
-
 /// MEMORY-ROOM
 pub static MEMORY_ROOM: Rule = Rule {
     number: 13,
     id: "MEMORY-ROOM",
-    functions: WITH_ROOM,
-    scope: Scope::ALL,
     severity: Severity::Error,
     grades: &[
         Grade::error("device memory that is too short, in a copy that is done at once"),
@@ -192,7 +143,7 @@ pub static MEMORY_ROOM: Rule = Rule {
         ),
         Case::good(aclrtMemcpy, "to the last byte", &[DEVICE + (1 << 20) - 64, 64, PINNED, 64, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 /// Whether the driver looks at lengths when the call is made; `None` where that is not known.

@@ -11,36 +11,14 @@ use crate::code::{
 };
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Observed, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Subject, Verdict};
 use crate::world::{Place, Stream};
 
 /// CONTEXT-MISSING
 pub static CONTEXT_MISSING: Rule = Rule {
     number: 16,
     id: "CONTEXT-MISSING",
-    functions: &[
-        aclrtMemcpy,
-        aclrtMemcpyAsync,
-        aclrtMemcpyAsyncWithCondition,
-        aclrtMemcpy2d,
-        aclrtMemcpy2dAsync,
-        aclrtMemcpyBatchAsync,
-        aclrtMemcpyBatchAsyncV2,
-        aclrtMemcpyAsyncWithOffset,
-        aclrtMemcpyAsyncWithDesc,
-        aclrtMemcpyFromSymbol,
-        aclrtMemcpyFromSymbolAsync,
-        aclrtMemcpyToSymbol,
-        aclrtMemcpyToSymbolAsync,
-        aclrtSetMemcpyDesc,
-        aclrtMemset,
-        aclrtMemsetAsync,
-        aclrtMemsetD32,
-        aclrtMemsetD32Async,
-    ],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[
         (ACL_ERROR_RT_CONTEXT_NULL, "every function but the next"),
         (ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpy2dAsync on the default stream"),
@@ -62,7 +40,7 @@ pub static CONTEXT_MISSING: Rule = Rule {
             .within(WITHOUT),
         Case::good(aclrtMemcpy, "after aclrtSetDevice", &[DEVICE, 64, PINNED, 64, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const WITHOUT: Scene = Scene { has_context: Some(false), ..Scene::PLAIN };
@@ -105,10 +83,7 @@ pub fn default_stream_missing(s: &Subject) -> Verdict {
 pub static STREAM_INVALID: Rule = Rule {
     number: 17,
     id: "STREAM-INVALID",
-    functions: super::group::ON_STREAM,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_INVALID_HANDLE, "always; failIndex of a batch is left as it is")],
     statement: "the stream must be a live one, or NULL for the default stream",
     sources: &[Runtime(
@@ -121,7 +96,7 @@ pub static STREAM_INVALID: Rule = Rule {
             .within(Scene { stream: Stream::Invalid, ..Scene::PLAIN }),
         Case::good(aclrtMemcpyAsync, "the default stream", &[DEVICE, 64, PINNED, 64, 1, 0]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn stream_invalid(s: &Subject) -> Verdict {
@@ -136,10 +111,7 @@ fn stream_invalid(s: &Subject) -> Verdict {
 pub static STREAM_FOREIGN: Rule = Rule {
     number: 18,
     id: "STREAM-FOREIGN",
-    functions: super::group::ON_STREAM,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_STREAM_CONTEXT, "what is queued; failIndex of a batch is SIZE_MAX")],
     statement: "work that is queued on a stream must come from a thread of the stream's context; a copy of pageable memory \
                 is not queued",
@@ -172,7 +144,7 @@ pub static STREAM_FOREIGN: Rule = Rule {
         Case::good(aclrtMemsetD32Async, "pinned memory is set at once, on no stream", &[PINNED, 64, 0, 16, STREAM])
             .within(FOREIGN),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const FOREIGN: Scene = Scene { stream: Stream::Foreign { is_captured: false }, ..Scene::PLAIN };
@@ -223,10 +195,7 @@ pub fn queued_on_foreign(s: &Subject) -> Verdict {
 pub static CONDITION_DRIVER: Rule = Rule {
     number: 23,
     id: "CONDITION-DRIVER",
-    functions: &[aclrtMemcpyAsyncWithCondition],
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always")],
     statement: "the function needs a driver that recognises malloc (pageable) memory; older drivers return 207000",
     sources: &[Runtime("api_error.cc:2814-2818: without FEATURE_SVM_GET_USER_MALLOC_ATTR")],
@@ -237,7 +206,7 @@ pub static CONDITION_DRIVER: Rule = Rule {
             .within(OLD_DRIVER),
         Case::good(aclrtMemcpyAsync, "without the condition", &[DEVICE, 64, PINNED, 64, 1, STREAM]).within(OLD_DRIVER),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const OLD_DRIVER: Scene = Scene { tells_pageable: Some(false), ..Scene::PLAIN };

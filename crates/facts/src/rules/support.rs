@@ -5,7 +5,8 @@ use super::role::Role;
 use crate::call::Form;
 use crate::case::{self, ARRAY, Case, DEVICE, LARGE, PINNED, STREAM, Scene, cases};
 use crate::code::ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
-use crate::functions::Function::{self, *};
+use crate::functions::Function::*;
+use crate::functions::Support;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
 use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
@@ -14,11 +15,7 @@ use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
 pub static DEPRECATED: Rule = Rule {
     number: 59,
     id: "DEPRECATED",
-    functions: &[aclrtMemcpyAsyncWithCondition],
-    scope: Scope::ALL,
     severity: Severity::Portability,
-    grades: &[],
-    codes: &[],
     statement: "the function is deprecated and may go in a later release",
     sources: &[
         Header("acl_rt.h:2393: deprecated"),
@@ -30,11 +27,11 @@ pub static DEPRECATED: Rule = Rule {
         Case::bad(aclrtMemcpyAsyncWithCondition, "the old function", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
         Case::good(aclrtMemcpyAsync, "the present one", &[DEVICE, 64, PINNED, 64, 1, STREAM]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn deprecated(s: &Subject) -> Verdict {
-    let is_old = s.function == aclrtMemcpyAsyncWithCondition;
+    let is_old = s.function.row().support == Support::Deprecated;
     Verdict::broken_if(is_old, s.finding(Role::Dst, Severity::Portability))
 }
 
@@ -42,11 +39,8 @@ fn deprecated(s: &Subject) -> Verdict {
 pub static EXPERIMENTAL: Rule = Rule {
     number: 60,
     id: "EXPERIMENTAL",
-    functions: &[aclrtMemcpyBatchAsync],
     scope: Scope { before: Some(Version::V9_0), ..Scope::ALL },
     severity: Severity::Portability,
-    grades: &[],
-    codes: &[],
     statement: "the function is for trial use, may change in later releases, and is not for commercial products",
     sources: &[
         Doc(
@@ -61,39 +55,23 @@ pub static EXPERIMENTAL: Rule = Rule {
             .within(Scene { cann: Some(Version { major: 8, minor: 5 }), ..THREE }),
         Case::good(aclrtMemcpyBatchAsync, "on CANN 9.1", THREE_ASYNC).within(THREE),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn experimental(s: &Subject) -> Verdict {
     match s.world.cann {
         Some(release) => {
-            let is_trial = s.function == aclrtMemcpyBatchAsync && release < Version::V9_0;
+            let is_trial = s.function.row().support == Support::Experimental && release < Version::V9_0;
             Verdict::broken_if(is_trial, s.finding(Role::Dst, Severity::Portability))
         }
         None => Verdict::Unknown,
     }
 }
 
-const BOUND: &[Function] = &[
-    aclrtMemcpyBatch,
-    aclrtMemcpyBatchV2,
-    aclrtMemcpyBatchAsync,
-    aclrtMemcpyBatchAsyncV2,
-    aclrtMemcpyAsyncWithOffset,
-    aclrtMemcpyAsyncWithDesc,
-    aclrtMemcpyFromSymbol,
-    aclrtMemcpyFromSymbolAsync,
-    aclrtMemcpyToSymbol,
-    aclrtMemcpyToSymbolAsync,
-    aclrtGetMemcpyDescSize,
-    aclrtSetMemcpyDesc,
-];
-
 /// UNSUPPORTED-PRODUCT
 pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     number: 61,
     id: "UNSUPPORTED-PRODUCT",
-    functions: BOUND,
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
@@ -127,7 +105,7 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
         Case::good(aclrtMemcpyAsyncWithOffset, "an offset", &[LARGE, 64, 0, LARGE + 8, 64, 0, 6, STREAM])
             .within(Scene { soc: Some("Ascend910A"), ..Scene::PLAIN }),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 /// Whether the product has the function by the documents, and whether the runtime refuses it where it has not.
@@ -157,16 +135,6 @@ fn unsupported_product(s: &Subject) -> Verdict {
 pub static UNSUPPORTED_RELEASE: Rule = Rule {
     number: 62,
     id: "UNSUPPORTED-RELEASE",
-    functions: &[
-        aclrtMemcpyBatchV2,
-        aclrtMemcpyBatchAsyncV2,
-        aclrtMemcpyFromSymbol,
-        aclrtMemcpyFromSymbolAsync,
-        aclrtMemcpyToSymbol,
-        aclrtMemcpyToSymbolAsync,
-        aclrtMemsetD32,
-        aclrtMemsetD32Async,
-    ],
     scope: Scope { before: Some(Version::V9_1), ..Scope::ALL },
     severity: Severity::Violation,
     grades: &[Grade::accepted(Severity::Violation, "always")
@@ -190,11 +158,11 @@ pub static UNSUPPORTED_RELEASE: Rule = Rule {
             .within(Scene { cann: Some(Version::V9_0), ..Scene::PLAIN }),
         Case::good(aclrtMemsetD32, "on CANN 9.1", &[DEVICE, 64, 0, 16]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn unsupported_release(s: &Subject) -> Verdict {
-    let is_new = UNSUPPORTED_RELEASE.functions.contains(&s.function);
+    let is_new = s.function.row().support == Support::Since9_1;
     match s.world.cann {
         None => Verdict::Unknown,
         Some(release) => {

@@ -6,7 +6,7 @@ use crate::case::{self, Case, DEVICE, PINNED, cases};
 use crate::code::{ACL_ERROR_FAILURE, ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_INVALID_SYMBOL};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Subject, Verdict};
 use crate::world::Symbol;
 
 /// Symbol, count and offset of the call.
@@ -23,10 +23,7 @@ fn part(s: &Subject) -> Option<(usize, usize, usize)> {
 pub static SYMBOL_UNKNOWN: Rule = Rule {
     number: 56,
     id: "SYMBOL-UNKNOWN",
-    functions: super::group::SYMBOL,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_RT_INVALID_SYMBOL, "always; the page does not list it")],
     statement: "symbol must name a device variable of this program",
     sources: &[Doc("aclrtMemcpyFromSymbol, symbol"), Runtime("errcode_manage.cc:240")],
@@ -36,7 +33,7 @@ pub static SYMBOL_UNKNOWN: Rule = Rule {
         Case::bad(aclrtMemcpyFromSymbol, "an ordinary address", &[PINNED, 64, DEVICE, 64, 0, 2]),
         Case::good(aclrtMemcpyFromSymbol, "a variable", &[PINNED, 64, case::SYMBOL, 64, 0, 2]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn symbol_unknown(s: &Subject) -> Verdict {
@@ -54,10 +51,7 @@ fn symbol_unknown(s: &Subject) -> Verdict {
 pub static SYMBOL_OVERFLOW: Rule = Rule {
     number: 57,
     id: "SYMBOL-OVERFLOW",
-    functions: super::group::SYMBOL,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_FAILURE, "always; the page does not list it")],
     statement: "offset plus count must not overflow",
     sources: &[Runtime("math_utils.h:50")],
@@ -67,7 +61,7 @@ pub static SYMBOL_OVERFLOW: Rule = Rule {
         Case::bad(aclrtMemcpyToSymbol, "an offset below 0", &[case::SYMBOL, PINNED, 64, u64::MAX - 7, 1]),
         Case::good(aclrtMemcpyToSymbol, "an offset", &[case::SYMBOL, PINNED, 64, 8, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn symbol_overflow(s: &Subject) -> Verdict {
@@ -79,10 +73,7 @@ fn symbol_overflow(s: &Subject) -> Verdict {
 pub static SYMBOL_RANGE: Rule = Rule {
     number: 58,
     id: "SYMBOL-RANGE",
-    functions: super::group::SYMBOL,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "offset plus count must not exceed the size of the variable",
     sources: &[
@@ -95,7 +86,7 @@ pub static SYMBOL_RANGE: Rule = Rule {
         Case::bad(aclrtMemcpyToSymbol, "a byte too far", &[case::SYMBOL, PINNED, 64, 4096 - 63, 1]),
         Case::good(aclrtMemcpyToSymbol, "the last bytes", &[case::SYMBOL, PINNED, 64, 4096 - 64, 1]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn symbol_range(s: &Subject) -> Verdict {

@@ -1,6 +1,5 @@
 //! Rules of setting 32-bit words.
 
-use super::group::WORDS;
 use super::role::Role;
 use crate::call::Form;
 use crate::case::{Case, DEVICE, MANAGED, PAGEABLE, PINNED, Scene, cases};
@@ -14,10 +13,7 @@ use crate::world::Place;
 pub static WORDS_ALIGN: Rule = Rule {
     number: 53,
     id: "WORDS-ALIGN",
-    functions: WORDS,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "ptr must be aligned to 4 bytes",
     sources: &[Runtime("memory.cpp, aclrtMemsetD32; no document says so")],
@@ -27,7 +23,7 @@ pub static WORDS_ALIGN: Rule = Rule {
         Case::bad(aclrtMemsetD32, "2 bytes off", &[DEVICE + 2, 64, 0, 8]),
         Case::good(aclrtMemsetD32, "4 bytes on", &[DEVICE + 4, 64, 0, 8]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn words_align(s: &Subject) -> Verdict {
@@ -39,10 +35,7 @@ fn words_align(s: &Subject) -> Verdict {
 pub static WORDS_PLACE: Rule = Rule {
     number: 54,
     id: "WORDS-PLACE",
-    functions: WORDS,
-    scope: Scope::ALL,
     severity: Severity::Error,
-    grades: &[],
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "aclrtMemsetD32 sets device memory or pinned host memory only",
     sources: &[Runtime("memory.cpp, aclrtMemsetD32: UNREGISTERED and MANAGED memory is refused")],
@@ -53,7 +46,7 @@ pub static WORDS_PLACE: Rule = Rule {
         Case::bad(aclrtMemsetD32, "managed memory", &[MANAGED, 64, 0, 16]),
         Case::good(aclrtMemsetD32, "pinned memory", &[PINNED, 64, 0, 16]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 fn words_place(s: &Subject) -> Verdict {
@@ -68,13 +61,11 @@ fn words_place(s: &Subject) -> Verdict {
 pub static WORDS_IGNORED: Rule = Rule {
     number: 55,
     id: "WORDS-IGNORED",
-    functions: WORDS,
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Violation,
     grades: &[Grade::accepted(Severity::Violation, "always")
         .comes_to(Outcome::Said("it returns 0 and sets nothing in device memory"))
         .documented_as(ACL_ERROR_RT_FEATURE_NOT_SUPPORT)],
-    codes: &[],
     statement: "aclrtMemsetD32 works on Ascend 950, Atlas A3 and Atlas A2 only; elsewhere it returns 0 and sets nothing in device memory",
     sources: &[
         Doc("aclrtMemsetD32: 950, A3 and A2"),
@@ -87,7 +78,7 @@ pub static WORDS_IGNORED: Rule = Rule {
         Case::good(aclrtMemsetD32, "pinned memory", &[PINNED, 64, 7, 16]).within(INFERENCE),
         Case::good(aclrtMemsetD32, "on an Ascend910B1", &[DEVICE, 64, 7, 16]),
     ],
-    implies: &[],
+    ..Rule::DEFAULT
 };
 
 const INFERENCE: Scene = Scene { soc: Some("Ascend310P3"), ..Scene::PLAIN };

@@ -92,7 +92,7 @@ pub struct Header {
     pub segment: u64,
     /// The bytes that all files of the directory may take.
     pub budget: u64,
-    /// What becomes of calls: the number of the value of `ACLSHIM_CALLS`.
+    /// What becomes of calls: which word of the setting `ACLSHIM_CALLS`.
     pub calls: u32,
     /// Where the program runs: 1 on a host beside the device, 2 on the device's own processor; 0 while unknown.
     pub form: AtomicU32,

@@ -143,7 +143,7 @@ pub fn failures(aggregate: &Aggregate, kept: &[SampledCall]) -> Vec<FailureRow> 
         .iter()
         .map(|(&(code, function), count)| {
             let is_one = |kept: &SampledCall| kept.call.code == Some(code) && kept.call.function == function;
-            let may_be: Vec<&Rule> = code::rules(code).filter(|rule| rule.functions.contains(&function)).collect();
+            let may_be: Vec<&Rule> = code::rules(code).filter(|rule| rule.applies_to(function)).collect();
             let broken: u128 = kept.iter().filter(|kept| is_one(kept)).fold(0, |bits, kept| bits | kept.call.rules);
             let known: Vec<&str> =
                 may_be.iter().filter(|rule| broken >> rule.number & 1 == 1).map(|rule| rule.id).collect();
@@ -185,7 +185,7 @@ mod tests {
     fn the_message_of_every_rule_is_split_into_values_and_outcome() {
         for rule in RULES {
             for severity in [Severity::Error, Severity::Violation, Severity::Portability] {
-                let function = rule.functions[0];
+                let function = rule.functions().next().unwrap();
                 let (arrays, world) = (Arrays::default(), World::UNKNOWN);
                 let subject = Subject { function, call: function.call(&[7; 10]), arrays, world };
                 let finding = Finding { argument: 0, index: None, severity, code: 107_000, fail_index: None };
