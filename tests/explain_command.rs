@@ -2,6 +2,7 @@
 
 mod support;
 
+use aclshim_facts::rule::Rule;
 use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, code};
 use serde_json::Value;
@@ -51,10 +52,10 @@ fn every_code_is_explained_by_number_and_by_name() {
         assert_eq!(one["text"], other["text"]);
         let text = one["text"].as_str().unwrap();
         assert!(text.contains(&meaning[1..]), "{text}");
-        for rule in code::rules(number) {
+        for rule in Rule::by_code(number) {
             assert!(text.contains(rule.id) && text.contains(rule.fix), "{number}: {}", rule.id);
         }
-        if code::rules(number).next().is_none() {
+        if Rule::by_code(number).next().is_none() {
             assert!(text.contains("the vendor's log"), "what to look at: {text}");
         }
     }

@@ -16,6 +16,7 @@ use aclshim_facts::code::{ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::quick::{breaks_no_rule, breaks_no_rule_but_alignment};
+use aclshim_facts::rules::role::Role;
 use aclshim_facts::rules::{ITEMS_APART, RULES, judge_each, predict};
 use aclshim_facts::settings::{Mode, Stack};
 use aclshim_facts::world::{Stream, World};
@@ -246,9 +247,8 @@ fn judge(subject: &Subject<'_>, told: u128) -> Option<Judgement> {
 /// What `failIndex` holds, by the documents, when a batch is refused that the vendor would take: the first item that the
 /// attribute is of, and `SIZE_MAX` where it is about no item, or about one that must not be read here.
 fn documented_index(subject: &Subject<'_>, finding: &rule::Finding) -> Option<usize> {
-    const ATTRIBUTES: u8 = 5;
     subject.batch()?;
-    let entry = finding.index.filter(|_| finding.argument == ATTRIBUTES);
+    let entry = finding.index.filter(|_| subject.role_in_batch(finding.argument) == Some(Role::Attrs));
     let first = entry.and_then(|entry| subject.arrays.attr_indexes?.get(entry).copied());
     Some(first.unwrap_or(usize::MAX))
 }
@@ -278,7 +278,7 @@ fn vendors_refusal(subject: &Subject<'_>) -> Option<Refusal> {
 
 /// A finding as it is recorded, with what stands in the arrays: nobody can look there later.
 fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> RecordedFinding {
-    let values = finding.index.and_then(|index| entry(&subject.arrays, finding.argument, index)).unwrap_or_default();
+    let values = finding.index.and_then(|index| entry(subject, finding.argument, index)).unwrap_or_default();
     RecordedFinding {
         rule: rule.number,
         argument: finding.argument,
@@ -290,19 +290,20 @@ fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> RecordedFi
     }
 }
 
-/// What stands in an array of a batch, which is the argument at that position, and what it is measured against.
-fn entry(arrays: &Arrays<'_>, argument: u8, index: usize) -> Option<[u64; 2]> {
+/// The entry of the array of a batch that is the argument at this position, and the value that it is compared with.
+fn entry(subject: &Subject, argument: u8, index: usize) -> Option<[u64; 2]> {
+    let arrays = &subject.arrays;
     let at = |array: Option<&[usize]>, index: usize| Some(*array?.get(index)? as u64);
     let address = |array: Option<&[*mut core::ffi::c_void]>| Some(array?.get(index)?.addr() as u64);
-    match argument {
-        0 => Some([address(arrays.dsts)?, 0]),
-        2 => Some([address(arrays.srcs)?, 0]),
-        1 | 3 => Some([at(arrays.sizes, index)?, at(arrays.dst_maxs, index)?]),
-        5 => {
+    match subject.role_in_batch(argument)? {
+        Role::Dst => Some([address(arrays.dsts)?, 0]),
+        Role::Src => Some([address(arrays.srcs)?, 0]),
+        Role::DstMax | Role::Count => Some([at(arrays.sizes, index)?, at(arrays.dst_maxs, index)?]),
+        Role::Attrs => {
             let attribute = arrays.attrs?.get(index)?;
             Some([attribute.dstLoc.type_ as u64, attribute.srcLoc.type_ as u64])
         }
-        6 => Some([
+        Role::AttrIndexes => Some([
             at(arrays.attr_indexes, index)?,
             index.checked_sub(1).and_then(|before| at(arrays.attr_indexes, before)).unwrap_or(0),
         ]),

@@ -4,7 +4,7 @@
 use crate::abi::aclrtMemcpyBatchAttr;
 use crate::functions::Function;
 use crate::product::{Product, Version};
-use crate::rule::{Arrays, Subject};
+use crate::subject::{Arrays, Subject};
 use crate::world::{Form, Memory, Place, Region, Stream, Symbol, World};
 
 /// The cases of a rule, where somebody looks at them: tests and documents do, and the shim, which every process has to load,

@@ -2,8 +2,6 @@
 //! copy may meet.
 
 use crate::abi::aclError;
-use crate::rule::Rule;
-use crate::rules::RULES;
 
 /// The call was accepted.
 pub const ACL_SUCCESS: aclError = 0;
@@ -143,11 +141,6 @@ pub fn meaning(code: aclError) -> Option<&'static str> {
     row(code).map(|row| row.2)
 }
 
-/// The rules that a call may be refused with this code for, of whatever function.
-pub fn rules(code: aclError) -> impl Iterator<Item = &'static Rule> {
-    RULES.iter().copied().filter(move |rule| rule.codes.iter().any(|(other, _)| *other == code))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,14 +151,5 @@ mod tests {
         assert_eq!(name(100_000), Some("ACL_ERROR_INVALID_PARAM"));
         assert_eq!(name(ACL_ERROR_RT_FEATURE_NOT_SUPPORT), Some("ACL_ERROR_RT_FEATURE_NOT_SUPPORT"));
         assert_eq!(name(-1), None);
-    }
-
-    #[test]
-    fn a_code_that_a_rule_returns_has_a_name_and_a_meaning() {
-        for (code, _) in RULES.iter().flat_map(|rule| rule.codes) {
-            assert!(name(*code).is_some() && meaning(*code).is_some(), "{code}");
-        }
-        assert!(rules(107_043).map(|rule| rule.id).eq(["SYMBOL-UNKNOWN"]));
-        assert_eq!(rules(207_020).count(), 0);
     }
 }

@@ -36,7 +36,7 @@ impl Direction {
         }
     }
 
-    /// As it is written in a [`selector`](crate::selector).
+    /// Its name in a selector.
     pub fn short(self) -> &'static str {
         match self {
             Self::HostToDevice => "h2d",

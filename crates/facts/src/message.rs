@@ -7,6 +7,7 @@ use crate::call::{Batch, Call, Form};
 use crate::code;
 use crate::product::Version;
 use crate::rule::{Finding, Outcome, Rule, Scope, Severity, Source, Subject, Verdict};
+use crate::rules::role::Role;
 use crate::rules::{RULES, predict};
 use crate::world;
 use std::fmt::{self, Display, Write};
@@ -141,26 +142,26 @@ fn words(call: &Call) -> Vec<u64> {
 }
 
 /// The entry of the array that a finding is at, and what else belongs to it.
-fn entry(subject: &Subject, name: &str, index: usize) -> Option<String> {
+fn entry(subject: &Subject, role: Role, index: usize) -> Option<String> {
     let arrays = &subject.arrays;
     let number = |array: Option<&[usize]>| array?.get(index).copied();
     let pointer = |array: Option<&[*mut core::ffi::c_void]>| array?.get(index).map(|pointer| *pointer as usize);
-    match name {
-        "dsts" => pointer(arrays.dsts).map(|address| format!("{address:#x}")),
-        "srcs" => pointer(arrays.srcs).map(|address| format!("{address:#x}")),
-        "sizes" => number(arrays.sizes).map(|size| size.to_string()),
-        "destMaxs" => {
+    match role {
+        Role::Dst => pointer(arrays.dsts).map(|address| format!("{address:#x}")),
+        Role::Src => pointer(arrays.srcs).map(|address| format!("{address:#x}")),
+        Role::Count => number(arrays.sizes).map(|size| size.to_string()),
+        Role::DstMax => {
             let max = number(arrays.dst_maxs)?;
             let size = number(arrays.sizes).map_or(String::new(), |size| format!(", sizes[{index}] = {size}"));
             Some(format!("{max}{size}"))
         }
-        "attrsIndexes" => {
+        Role::AttrIndexes => {
             let at = |index: usize| arrays.attr_indexes?.get(index).copied();
             let before = index.checked_sub(1).and_then(|before| Some((before, at(before)?)));
             let before = before.map_or(String::new(), |(index, value)| format!(", attrsIndexes[{index}] = {value}"));
             Some(format!("{}{before}", at(index)?))
         }
-        "attrs" => {
+        Role::Attrs => {
             let attr = arrays.attrs?.get(index)?;
             let first = arrays.attr_indexes.and_then(|indexes| indexes.get(index));
             let first = first.map_or(String::new(), |first| format!(", from item {first} on"));
@@ -204,10 +205,11 @@ fn values(subject: &Subject, finding: &Finding) -> String {
     match finding.index {
         Some(index) => {
             let _ = write!(text, ": {}[{index}]", argument.name);
-            if let Some(entry) = entry(subject, argument.name, index) {
+            let role = subject.role_in_batch(finding.argument);
+            if let Some(entry) = role.and_then(|role| entry(subject, role, index)) {
                 let _ = write!(text, " = {entry}");
             }
-            if matches!(argument.name, "dsts" | "srcs")
+            if matches!(role, Some(Role::Dst | Role::Src))
                 && let Some(attribute) = attribute_of(subject, index)
             {
                 let _ = write!(text, ", {attribute}");
@@ -267,21 +269,21 @@ pub fn noted_message(
     noted: [u64; 2],
     returned: Option<aclError>,
 ) -> String {
-    let name = subject.function.row().arguments.get(finding.argument as usize).map(|argument| argument.name);
-    let entry = match (name, finding.index) {
-        (Some("sizes" | "destMaxs"), Some(index)) => {
+    let name = subject.function.row().arguments.get(finding.argument as usize).map_or("", |argument| argument.name);
+    let entry = match (subject.role_in_batch(finding.argument), finding.index) {
+        (Some(Role::Count | Role::DstMax), Some(index)) => {
             format!(": sizes[{index}] = {}, destMaxs[{index}] = {}", noted[0], noted[1])
         }
-        (Some("attrsIndexes"), Some(index)) if index > 0 => {
+        (Some(Role::AttrIndexes), Some(index)) if index > 0 => {
             format!(": attrsIndexes[{index}] = {}, attrsIndexes[{}] = {}", noted[0], index - 1, noted[1])
         }
-        (Some("attrsIndexes"), Some(index)) => format!(": attrsIndexes[{index}] = {}", noted[0]),
-        (Some("attrs"), Some(index)) => {
+        (Some(Role::AttrIndexes), Some(index)) => format!(": attrsIndexes[{index}] = {}", noted[0]),
+        (Some(Role::Attrs), Some(index)) => {
             let place = |word: u64| location(crate::abi::aclrtMemLocation { id: 0, type_: word as i32 });
             format!(": attrs[{index}] = {{dst {}, src {}}}", place(noted[0]), place(noted[1]))
         }
         // An entry that is 0 was not noted, but where that is what is wrong.
-        (Some(name @ ("dsts" | "srcs")), Some(index)) if noted[0] != 0 || rule.id == "BATCH-NULL-ITEM" => {
+        (Some(Role::Dst | Role::Src), Some(index)) if noted[0] != 0 || rule.id == "BATCH-NULL-ITEM" => {
             format!(": {name}[{index}] = {}", value("void *", noted[0]))
         }
         _ => return message(rule, subject, finding, returned),

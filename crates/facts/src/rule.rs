@@ -3,14 +3,13 @@
 //! A rule is a pure function of a call and of what is known of its world. It holds no text of a particular call: a
 //! finding is a few numbers, made without a heap, and whoever reads it makes the sentence from the rule and the call.
 
-use crate::abi::{aclError, aclrtMemcpyBatchAttr};
-use crate::call::Call;
+use crate::abi::aclError;
 use crate::case::Case;
 use crate::code::ACL_ERROR_INVALID_PARAM;
-use crate::functions::Function;
 use crate::product::Version;
-use crate::world::{Form, World};
-use core::ffi::c_void;
+use crate::world::Form;
+
+pub use crate::subject::{Arrays, Subject};
 
 /// A rule.
 ///
@@ -206,31 +205,6 @@ pub enum Source {
     Observed(&'static str),
     /// Written nowhere by the vendor: why we say it.
     Ours(&'static str),
-}
-
-/// What a rule looks at.
-#[derive(Clone, Copy)]
-pub struct Subject<'a> {
-    /// The function called.
-    pub function: Function,
-    /// Its arguments.
-    pub call: Call,
-    /// The arrays of a batch, as far as they may be read.
-    pub arrays: Arrays<'a>,
-    /// What is known of the world.
-    pub world: World<'a>,
-}
-
-/// The arrays of a batch; `None` is one that must not be read, or was not.
-#[derive(Clone, Copy, Default)]
-#[allow(missing_docs)] // the vendor's arguments by role
-pub struct Arrays<'a> {
-    pub dsts: Option<&'a [*mut c_void]>,
-    pub dst_maxs: Option<&'a [usize]>,
-    pub srcs: Option<&'a [*mut c_void]>,
-    pub sizes: Option<&'a [usize]>,
-    pub attrs: Option<&'a [aclrtMemcpyBatchAttr]>,
-    pub attr_indexes: Option<&'a [usize]>,
 }
 
 /// What a rule found.

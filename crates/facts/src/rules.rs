@@ -23,6 +23,7 @@ mod symbol;
 mod walk;
 mod words;
 
+use crate::abi::aclError;
 use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
 use crate::world::{Remembering, World};
 pub use checklist::{Checklist, Step, checklist};
@@ -105,6 +106,11 @@ impl Rule {
     /// The rule of that id.
     pub fn by_id(id: &str) -> Option<&'static Rule> {
         RULES.iter().copied().find(|rule| rule.id == id)
+    }
+
+    /// The rules that a call of some function may be refused for with this code.
+    pub fn by_code(code: aclError) -> impl Iterator<Item = &'static Rule> {
+        RULES.iter().copied().filter(move |rule| rule.codes.iter().any(|(other, _)| *other == code))
     }
 }
 

@@ -128,7 +128,7 @@ impl Meaning {
                 "code": code,
                 "name": code_name(*code),
                 "meaning": meaning(*code),
-                "rules": code::rules(*code).map(|rule| rule.id).collect::<Vec<_>>(),
+                "rules": Rule::by_code(*code).map(|rule| rule.id).collect::<Vec<_>>(),
             }),
             Meaning::Function(function) => json!({
                 "what": "function",
@@ -241,7 +241,7 @@ fn code_text(code: i32) -> String {
         text.push_str("\nA call on a stream may still fail later: the next synchronise of that stream returns it.\n");
         return text;
     }
-    let rules: Vec<_> = code::rules(code).collect();
+    let rules: Vec<_> = Rule::by_code(code).collect();
     if rules.is_empty() {
         text.push_str(
             "\nNo rule predicts it: it does not come from the arguments of a copy alone. Look at the vendor's log\n",

@@ -229,3 +229,8 @@ fn batch_limit(s: &Subject) -> Verdict {
     let is_over = s.call.stream.is_none() && s.batch().is_some_and(|batch| batch.items > MAX_ITEMS);
     Verdict::broken_if(is_over, s.failing(usize::MAX, s.refusal(Role::Items, ACL_ERROR_RT_PARAM_INVALID)))
 }
+
+/// The verdict of a rule that only the walk over the items finds broken: unknown where nothing is known of memory.
+pub fn left_to_the_walk(s: &Subject) -> Verdict {
+    if s.world.memory.tells() { Verdict::Holds } else { Verdict::Unknown }
+}

@@ -1,5 +1,6 @@
 //! Rules of captures, and of copies that block because their memory is pageable.
 
+use super::batch::entries;
 use super::direction::Outcome;
 use super::role::Role;
 use super::stream::first_pointer;
@@ -10,7 +11,7 @@ use crate::code::{
 };
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Severity, Subject, Verdict};
+use crate::rule::{Finding, Rule, Severity, Subject, Verdict};
 use crate::world::{Place, Stream};
 
 /// CAPTURE-SYNC
@@ -149,7 +150,7 @@ pub static ASYNC_PAGEABLE: Rule = Rule {
 
 fn async_pageable(s: &Subject) -> Verdict {
     if let Form::Batch(_) = s.call.form {
-        return super::walk::pageable(s);
+        return pageable_item(s);
     }
     match s.is_pageable() {
         None => Verdict::Unknown,
@@ -158,5 +159,25 @@ fn async_pageable(s: &Subject) -> Verdict {
             let role = if is_dst { Role::Dst } else { Role::Src };
             Verdict::broken_if(is_pageable, s.finding(role, Severity::Perf))
         }
+    }
+}
+
+/// The first item of pageable memory.
+fn pageable_item(s: &Subject) -> Verdict {
+    let Some(batch) = s.batch() else { return Verdict::Holds };
+    if !s.world.memory.tells() {
+        return Verdict::Unknown;
+    }
+    let (dsts, _) = entries(s.arrays.dsts, batch.items);
+    let (srcs, _) = entries(s.arrays.srcs, batch.items);
+    let is_pageable = |pointer: &*mut _| s.world.memory.region(*pointer as *mut u8 as usize).place == Place::Pageable;
+    let is_pageable = |pointer: &*mut core::ffi::c_void| !pointer.is_null() && is_pageable(pointer);
+    match dsts.iter().zip(srcs).position(|(dst, src)| is_pageable(dst) || is_pageable(src)) {
+        Some(index) => {
+            let is_dst = dsts.get(index).is_some_and(is_pageable);
+            let finding = s.finding(if is_dst { Role::Dst } else { Role::Src }, Severity::Perf);
+            Verdict::Broken(Finding { index: Some(index), ..finding })
+        }
+        None => Verdict::Holds,
     }
 }

@@ -145,7 +145,7 @@ pub static BATCH_PLACE: Rule = Rule {
 
 fn batch_place(s: &Subject) -> Verdict {
     match unknown_type(s) {
-        Verdict::Holds | Verdict::Unknown => super::walk::first_of(s, &BATCH_PLACE),
+        Verdict::Holds | Verdict::Unknown => batch::left_to_the_walk(s),
         verdict => verdict,
     }
 }

@@ -66,6 +66,12 @@ impl Subject<'_> {
         roles.iter().position(|other| *other == role).unwrap_or(roles.len()) as u8
     }
 
+    /// The role of the argument at this position, if the call is a batch: of arrays only the role says what they hold.
+    pub fn role_in_batch(&self, position: u8) -> Option<Role> {
+        self.batch()?;
+        roles(&self.call.form).get(usize::from(position)).copied()
+    }
+
     /// A finding at the argument of this role.
     pub fn finding(&self, role: Role, severity: Severity) -> Finding {
         Finding { argument: self.position(role), index: None, severity, code: 0, fail_index: None }

@@ -1,6 +1,6 @@
 //! Rules of the thread's context and of streams.
 
-use super::batch::{THREE, THREE_ASYNC};
+use super::batch::{THREE, THREE_ASYNC, left_to_the_walk};
 use super::direction::HOST_TO_BUF_TO_DEVICE;
 use super::role::Role;
 use crate::call::Form;
@@ -153,7 +153,7 @@ const FOREIGN_BATCH: Scene =
 
 fn stream_foreign(s: &Subject) -> Verdict {
     if let Form::Batch(_) = s.call.form {
-        return super::walk::first_of(s, &STREAM_FOREIGN);
+        return left_to_the_walk(s);
     }
     match is_queued(s) {
         Some(true) => queued_on_foreign(s),

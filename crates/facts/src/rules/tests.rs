@@ -1,6 +1,7 @@
 //! The rulebook against its own cases.
 
 use super::*;
+use crate::code;
 use crate::functions::Function;
 use crate::product::{PRODUCTS, Product};
 use crate::world::Untracked;
@@ -218,4 +219,13 @@ fn a_stream_of_another_context_is_no_finding_where_the_memory_is_not_known() {
             assert!(is_found || predict(&subject) == Prediction::Unknown, "{}", case.says);
         });
     }
+}
+
+#[test]
+fn a_code_that_a_rule_returns_has_a_name_and_a_meaning() {
+    for (code, _) in RULES.iter().flat_map(|rule| rule.codes) {
+        assert!(code::name(*code).is_some() && code::meaning(*code).is_some(), "{code}");
+    }
+    assert!(Rule::by_code(107_043).map(|rule| rule.id).eq(["SYMBOL-UNKNOWN"]));
+    assert_eq!(Rule::by_code(207_020).count(), 0);
 }

@@ -15,7 +15,7 @@ use crate::code::{
     ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
     ACL_ERROR_RT_PARAM_INVALID,
 };
-use crate::rule::{Finding, Rule, Severity, Subject, Verdict};
+use crate::rule::{Finding, Rule, Subject, Verdict};
 use crate::world::{Place, Region, Stream};
 
 /// What the attributes alone say, in one pass: each pair of types that comes is a bit, and only a pair that some rule
@@ -65,44 +65,6 @@ fn closed(s: &Subject, index: usize) -> Verdict {
     match super::memory::device_closed(s) {
         Verdict::Broken(finding) => Verdict::Broken(Finding { index: Some(index), ..s.failing(index, finding) }),
         verdict => verdict,
-    }
-}
-
-/// What the walk says of one rule: its first break.
-pub fn first_of(s: &Subject, rule: &'static Rule) -> Verdict {
-    let mut first = Verdict::Holds;
-    if !s.world.memory.tells() {
-        return Verdict::Unknown;
-    }
-    items(s, &mut |seen, verdict| {
-        if let Verdict::Broken(_) = verdict
-            && core::ptr::eq(seen, rule)
-        {
-            first = verdict;
-            return false;
-        }
-        true
-    });
-    first
-}
-
-/// The first item of pageable memory.
-pub fn pageable(s: &Subject) -> Verdict {
-    let Some(batch) = s.batch() else { return Verdict::Holds };
-    if !s.world.memory.tells() {
-        return Verdict::Unknown;
-    }
-    let (dsts, _) = entries(s.arrays.dsts, batch.items);
-    let (srcs, _) = entries(s.arrays.srcs, batch.items);
-    let is_pageable = |pointer: &*mut _| s.world.memory.region(*pointer as *mut u8 as usize).place == Place::Pageable;
-    let is_pageable = |pointer: &*mut core::ffi::c_void| !pointer.is_null() && is_pageable(pointer);
-    match dsts.iter().zip(srcs).position(|(dst, src)| is_pageable(dst) || is_pageable(src)) {
-        Some(index) => {
-            let is_dst = dsts.get(index).is_some_and(is_pageable);
-            let finding = s.finding(if is_dst { Role::Dst } else { Role::Src }, Severity::Perf);
-            Verdict::Broken(Finding { index: Some(index), ..finding })
-        }
-        None => Verdict::Holds,
     }
 }
 

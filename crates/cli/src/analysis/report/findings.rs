@@ -143,7 +143,7 @@ pub fn failures(aggregate: &Aggregate, kept: &[SampledCall]) -> Vec<FailureRow> 
         .iter()
         .map(|(&(code, function), count)| {
             let is_one = |kept: &SampledCall| kept.call.code == Some(code) && kept.call.function == function;
-            let may_be: Vec<&Rule> = code::rules(code).filter(|rule| rule.applies_to(function)).collect();
+            let may_be: Vec<&Rule> = Rule::by_code(code).filter(|rule| rule.applies_to(function)).collect();
             let broken: u128 = kept.iter().filter(|kept| is_one(kept)).fold(0, |bits, kept| bits | kept.call.rules);
             let known: Vec<&str> =
                 may_be.iter().filter(|rule| broken >> rule.number & 1 == 1).map(|rule| rule.id).collect();
