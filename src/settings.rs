@@ -3,7 +3,7 @@
 //! A program with more privileges than its caller ([`is_secure`]) takes no setting from anywhere: its caller chooses the
 //! environment and the working directory.
 
-use aclshim_facts::settings::file::{FileValues, Wrong};
+use aclshim_facts::settings::file::{FileError, FileValues};
 use aclshim_facts::settings::value::SettingValue;
 use aclshim_facts::settings::{CONFIG, DIR, Mode, PATH, SETTINGS, Setting, Settings, Source};
 use aclshim_facts::text::Text;
@@ -31,7 +31,7 @@ pub struct Complaints {
     values: [Option<(&'static Setting, u32)>; SETTINGS.len()],
     /// The first lines of the file that make no sense, and why; line 0 is the whole file. (Not optional: the static that
     /// holds it has to be all zero, so that it takes no memory.)
-    lines: [(u32, Wrong); COMPLAINTS],
+    lines: [(u32, FileError); COMPLAINTS],
     line_count: usize,
 }
 
@@ -42,7 +42,7 @@ impl Complaints {
     }
 
     /// The lines of the file that make no sense, and why; line 0 is the whole file.
-    pub fn lines(&self) -> impl Iterator<Item = (u32, Wrong)> {
+    pub fn lines(&self) -> impl Iterator<Item = (u32, FileError)> {
         self.lines.iter().take(self.line_count).copied()
     }
 
@@ -52,7 +52,7 @@ impl Complaints {
         }
     }
 
-    fn add_line(&mut self, line: u32, why: Wrong) {
+    fn add_line(&mut self, line: u32, why: FileError) {
         if let Some(free) = self.lines.get_mut(self.line_count) {
             *free = (line, why);
             self.line_count += 1;
@@ -70,7 +70,7 @@ static IN_FORCE: Shared = Shared(UnsafeCell::new(InForce {
     rank: Text::new(),
     complaints: Complaints {
         values: [None; SETTINGS.len()],
-        lines: [(0, Wrong::Unreadable); COMPLAINTS],
+        lines: [(0, FileError::Unreadable); COMPLAINTS],
         line_count: 0,
     },
 }));

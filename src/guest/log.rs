@@ -7,7 +7,7 @@
 use crate::guest::edge;
 use crate::guest::state::wait_until;
 use crate::settings::{may_write_files, settings};
-use aclshim_facts::settings::file::Wrong;
+use aclshim_facts::settings::file::FileError;
 use aclshim_facts::settings::{CONFIG, Setting, Stderr, Value, bytes_text};
 use aclshim_facts::text::Text;
 use aclshim_trace::system::descriptor::Descriptor;
@@ -217,7 +217,7 @@ pub fn nonsense(setting: &'static Setting, at: u32) {
 }
 
 /// Names a line of the settings file that made no sense, or the file itself.
-pub fn nonsense_line(at: u32, why: Wrong) {
+pub fn nonsense_line(at: u32, why: FileError) {
     let name = CONFIG.variable;
     match at {
         0 => line(Event::Setting, name, format_args!("{ConfigFile}: {why}; nothing of it is in force")),

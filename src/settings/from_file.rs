@@ -1,6 +1,6 @@
 //! The text of the settings file. It is read only where `ACLSHIM_CONFIG` names it.
 
-use aclshim_facts::settings::file::{MOST, Wrong};
+use aclshim_facts::settings::file::{FileError, MOST};
 use aclshim_trace::system::descriptor::Descriptor;
 use core::ffi::CStr;
 use core::ptr;
@@ -14,19 +14,19 @@ pub struct FileText {
 
 impl FileText {
     /// Reads the file.
-    pub fn load(path: &CStr) -> Result<Self, Wrong> {
+    pub fn load(path: &CStr) -> Result<Self, FileError> {
         // A pipe without a writer must not stop the host, and a terminal must not become its own.
         let read_only = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let opened = Descriptor::open(path, read_only, 0).map_err(|_| Wrong::Unreadable)?;
+        let opened = Descriptor::open(path, read_only, 0).map_err(|_| FileError::Unreadable)?;
         if !opened.about().is_ok_and(|about| about.st_mode & libc::S_IFMT == libc::S_IFREG) {
-            return Err(Wrong::NotAFile);
+            return Err(FileError::NotAFile);
         }
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping.
         let mapping = unsafe { libc::mmap(ptr::null_mut(), MOST + 1, protection, flags, -1, 0) };
         if mapping == libc::MAP_FAILED {
-            return Err(Wrong::Unreadable);
+            return Err(FileError::Unreadable);
         }
         let mut text = Self { mapping, length: 0 };
         while text.length <= MOST {
@@ -35,10 +35,10 @@ impl FileText {
             match usize::try_from(read) {
                 Ok(0) => return Ok(text),
                 Ok(read) => text.length += read,
-                Err(_) => return Err(Wrong::Unreadable),
+                Err(_) => return Err(FileError::Unreadable),
             }
         }
-        Err(Wrong::TooLong)
+        Err(FileError::TooLong)
     }
 
     /// The text.

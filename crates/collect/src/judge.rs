@@ -465,5 +465,5 @@ fn bare_finding(rule: &Rule) -> Finding {
 
 /// What holds for a call site, not for a call: said more often it would drown the rest.
 fn is_said_once(rule: &Rule, severity: Severity) -> bool {
-    severity <= Severity::Perf || rule.is_told_once
+    severity <= Severity::Perf || rule.is_reported_once
 }

@@ -1,6 +1,6 @@
 //! The vendor's C types as they cross the boundary, under the vendor's names.
 //!
-//! C integers come in as integers: an enum argument is a transparent number until somebody has
+//! C integers come in as integers: an enum argument is a transparent number until a rule has
 //! looked at it, because a program may pass any value.
 #![allow(non_camel_case_types, non_snake_case)]
 

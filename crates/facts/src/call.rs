@@ -109,20 +109,20 @@ pub struct Ends {
 #[allow(missing_docs)] // a place and a length
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many.
+    /// This many bytes.
     Bytes(u64),
     /// The sum of an array of the caller's, readable once the vendor has accepted the call.
     Sum { sizes: *const usize, items: usize },
 }
 
 impl Call {
-    /// The same call on `stream`.
+    /// Puts the call on `stream`.
     #[inline(always)]
     pub fn on(self, stream: aclrtStream) -> Self {
         Self { stream: Some(stream), ..self }
     }
 
-    /// The same batch with the place of its failing index.
+    /// Names the place where a batch reports the index of a failing item.
     #[inline(always)]
     pub fn reporting(self, fail_index: *mut usize) -> Self {
         match self.form {

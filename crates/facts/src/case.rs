@@ -7,7 +7,7 @@ use crate::product::{Product, Version};
 use crate::subject::{Arrays, Subject};
 use crate::world::{Form, Memory, Place, Region, Stream, Symbol, World};
 
-/// The cases of a rule, where somebody looks at them: tests and documents do, and the shim, which every process has to load,
+/// The cases of a rule, where they are needed: in tests and documents. The shim, which every process has to load,
 /// does not.
 macro_rules! cases {
     ($($case:tt)*) => {{
@@ -84,7 +84,7 @@ impl Case {
         Self { breaks: false, says, function, words, scene: Scene::PLAIN }
     }
 
-    /// The same call in another world.
+    /// Moves the case to another world.
     pub const fn within(self, scene: Scene) -> Self {
         let Self { breaks, says, function, words, .. } = self;
         Self { breaks, says, function, words, scene }

@@ -68,9 +68,9 @@ pub struct What {
     pub instead: Option<i32>,
     /// Returned after forwarding it.
     pub then: Option<i32>,
-    /// So many nanoseconds go by before it is forwarded.
+    /// Nanoseconds before the call is forwarded.
     pub delay_ns: u64,
-    /// So many nanoseconds go by before it returns.
+    /// Nanoseconds before the call returns.
     pub delay_after_ns: u64,
     /// Written to `failIndex`.
     pub fail_index: Option<u64>,

@@ -261,7 +261,7 @@ pub fn message(rule: &Rule, subject: &Subject, finding: &Finding, returned: Opti
     said(rule, &values(subject, finding), finding, returned)
 }
 
-/// The same for a finding in an array that cannot be read any more: what stood there, and what it was measured against.
+/// A finding in words, in an array that cannot be read any more; `noted` is the entry and the value that it is compared with.
 pub fn noted_message(
     rule: &Rule,
     subject: &Subject,
@@ -354,7 +354,7 @@ pub fn explain(subject: &Subject, code: aclError) -> Reasons {
         if finding.code == code {
             add(&mut likely, rule);
         } else if finding.severity == Severity::Violation {
-            // Not refused as far as can be told, and yet the rule has this code.
+            // Not refused for it as far as is known, and yet the rule has this code.
             add(&mut possible, rule);
         }
     });

@@ -7,9 +7,9 @@ use crate::rule::Severity;
 pub enum Action {
     /// The rule is not looked at.
     Off,
-    /// It is told in the log.
+    /// It is reported in the log.
     Log,
-    /// It is told on standard error as well, where that is asked for.
+    /// It is reported on standard error as well, where that is asked for.
     Warn,
     /// The call returns the vendor's code and is not forwarded.
     Refuse,

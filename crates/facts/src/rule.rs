@@ -1,7 +1,7 @@
 //! A rule of the rulebook, and what it says of a call.
 //!
 //! A rule is a pure function of a call and of what is known of its world. It holds no text of a particular call: a
-//! finding is a few numbers, made without a heap, and whoever reads it makes the sentence from the rule and the call.
+//! finding is a few numbers, made without a heap, and the reader of a record makes the sentence from the rule and the call.
 
 use crate::abi::aclError;
 use crate::case::Case;
@@ -31,7 +31,7 @@ pub struct Rule {
     pub codes: &'static [(aclError, &'static str)],
     /// Whether it is reported once for a call site even where it is a violation or an error: what it finds holds for the
     /// call site, not for one call. (Of what is only slow or not portable that is always so.)
-    pub is_told_once: bool,
+    pub is_reported_once: bool,
     /// Whether the [quick check](crate::rules::quick) of a call counts what it finds, once it was reported.
     pub has_quick_check: bool,
     /// What is demanded, in one sentence.
@@ -54,7 +54,7 @@ pub struct Rule {
 pub struct Grade {
     /// How bad it is.
     pub severity: Severity,
-    /// Then.
+    /// The condition for this severity.
     pub when: &'static str,
     /// What the vendor does with such a call, if nothing else is wrong with it.
     pub outcome: Outcome,
@@ -106,7 +106,7 @@ impl Rule {
         severity: Severity::Error,
         grades: &[],
         codes: &[],
-        is_told_once: false,
+        is_reported_once: false,
         has_quick_check: false,
         statement: "",
         sources: &[],

@@ -140,7 +140,7 @@ fn look_at(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
     let mut goes_through = true;
     for step in checklist.steps {
         match step {
-            // What cannot be told is not spoken of: all that follows hangs on it.
+            // Not known: nothing is reported of the steps behind it, which depend on it.
             Step::Accept(accepts) if accepts(subject) != Some(false) => {
                 goes_through = false;
                 break;
@@ -179,7 +179,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// So many are kept; a call that breaks more rules at once has been seen enough of.
+    /// Findings that are held, at most; the rest of a call that breaks more rules is only in the set.
     pub const ROOM: usize = 12;
 
     /// The findings by rule number.

@@ -25,7 +25,7 @@ pub mod words;
 
 use words::{Name, Nonsense, Word};
 
-/// So many kinds, sizes or codes may be named in one word.
+/// Kinds, sizes or codes in one word, at most.
 const FEW: usize = 8;
 type Few<T> = [Option<T>; FEW];
 
@@ -47,7 +47,7 @@ pub struct Selector {
 
 const _: () = assert!(FUNCTIONS.len() <= 32 && Direction::ALL.len() <= 8);
 
-/// From so many bytes to so many.
+/// A range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     least: u64,

@@ -1,4 +1,4 @@
-//! The settings: environment variables and keys of the settings [`file`].
+//! The settings: environment variables and keys of the settings [`file`](mod@file).
 //!
 //! A setting is one row of the [`table`]. The typed field of [`Settings`], parser, default, printer and documentation are
 //! made from it, for the shim and for the command.

@@ -99,7 +99,7 @@ pub enum Symbol {
     Unknown,
     /// No variable.
     None,
-    /// Of so many bytes, and where it lies on the thread's device.
+    /// Its bytes, and its address on the device of the thread.
     Variable {
         /// In bytes.
         size: usize,
@@ -121,7 +121,7 @@ pub trait Memory {
     }
 }
 
-/// Knows nothing: what the shim has as long as nobody tracks memory.
+/// Memory of which nothing is known: that of the shim, which does not track memory.
 pub struct Untracked;
 
 impl Memory for Untracked {

@@ -4,7 +4,7 @@ use aclshim_facts::injection;
 use aclshim_facts::policy::{Action, Policy};
 use aclshim_facts::product::Product;
 use aclshim_facts::rules::RULES;
-use aclshim_facts::settings::file::{self, FileValues, Wrong};
+use aclshim_facts::settings::file::{self, FileError, FileValues};
 use aclshim_facts::settings::{
     self, AS, CONFIG, Choice, INJECT, PREFIX, Preset, RULES as ACTIONS, SETTINGS, SOC, Setting, Value,
 };
@@ -144,25 +144,25 @@ fn load(path: &Path, complaints: &mut Vec<String>) -> Option<Vec<u8>> {
     loaded.ok()
 }
 
-fn try_load(path: &Path) -> Result<Vec<u8>, (Wrong, Option<std::io::Error>)> {
-    let unreadable = |error| (Wrong::Unreadable, Some(error));
+fn try_load(path: &Path) -> Result<Vec<u8>, (FileError, Option<std::io::Error>)> {
+    let unreadable = |error| (FileError::Unreadable, Some(error));
     let options = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = options.map_err(unreadable)?;
     if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err((Wrong::NotAFile, None));
+        return Err((FileError::NotAFile, None));
     }
     let mut text = Vec::new();
     file.take(file::MOST as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
-    if text.len() > file::MOST { Err((Wrong::TooLong, None)) } else { Ok(text) }
+    if text.len() > file::MOST { Err((FileError::TooLong, None)) } else { Ok(text) }
 }
 
 /// What may have been meant by a key that is not known.
-fn hint(text: &[u8], line: u32, wrong: Wrong) -> String {
+fn hint(text: &[u8], line: u32, wrong: FileError) -> String {
     let line = text.split(|&byte| byte == b'\n').nth(line as usize - 1).unwrap_or_default();
     let key = String::from_utf8_lossy(line.split(|&byte| byte == b'=').next().unwrap_or_default().trim_ascii());
     let known: Vec<String> = match wrong {
-        Wrong::Key => SETTINGS.iter().map(|setting| setting.key().to_string()).collect(),
-        Wrong::Rule => RULES.iter().map(|rule| rule.id.to_owned()).collect(),
+        FileError::Key => SETTINGS.iter().map(|setting| setting.key().to_string()).collect(),
+        FileError::Rule => RULES.iter().map(|rule| rule.id.to_owned()).collect(),
         _ => return String::new(),
     };
     suggestion(&key, known.iter().map(String::as_str))

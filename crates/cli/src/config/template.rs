@@ -30,7 +30,7 @@ pub fn text() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aclshim_facts::settings::file::{self, Said};
+    use aclshim_facts::settings::file::{self, FileEntry};
 
     #[test]
     fn the_template_says_nothing_and_with_its_comments_opened_every_default() {
@@ -45,13 +45,13 @@ mod tests {
             .collect();
         let mut said = Vec::new();
         file::read(opened.as_bytes(), &mut |line, what| match what {
-            Said::Value(setting, value) => {
+            FileEntry::Value(setting, value) => {
                 let value = String::from_utf8_lossy(value).into_owned();
                 assert!(value == setting.default_text() || value.is_empty(), "line {line}: {value}");
                 said.push(setting.variable);
             }
-            Said::Rule(..) => said.push(RULES.variable),
-            Said::Wrong(wrong) => panic!("line {line}: {wrong}"),
+            FileEntry::Rule(..) => said.push(RULES.variable),
+            FileEntry::Error(wrong) => panic!("line {line}: {wrong}"),
         });
         assert_eq!(said.len(), SETTINGS.len() - 1, "{said:?}");
     }

@@ -53,7 +53,7 @@ pub const THREE: Scene = Scene {
 
 /// The arguments of [`THREE`] for `aclrtMemcpyBatch`.
 pub const THREE_NOW: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 1, ARRAY];
-/// The same for `aclrtMemcpyBatchAsync`.
+/// Arguments of `aclrtMemcpyBatchAsync` for [`THREE`].
 pub const THREE_ASYNC: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 1, ARRAY, STREAM];
 impl Subject<'_> {
     /// The arguments of a batch.

@@ -48,7 +48,7 @@ pub struct Checklist {
 
 /// One step of the vendor's.
 pub enum Step {
-    /// It accepts the call here, with nothing to do; `None` if that cannot be told.
+    /// It accepts the call here, with nothing to do; `None` if that is not known.
     Accept(fn(&Subject) -> Option<bool>),
     /// It checks a rule.
     Check(&'static Rule),

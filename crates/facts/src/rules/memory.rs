@@ -27,7 +27,7 @@ pub static ALIGN_64: Rule = Rule {
             "every other copy of later releases, and of a release that is not known",
         ),
     ],
-    is_told_once: true,
+    is_reported_once: true,
     has_quick_check: true,
     statement: "source and destination must be aligned to 64 bytes",
     sources: &[
@@ -133,7 +133,7 @@ pub fn desc_there(s: &Subject) -> Verdict {
     is_there(s, s.desc())
 }
 
-/// The same, where the runtime asks for places before it comes to the copy.
+/// As [`dst_there`], where the runtime asks for places before it comes to the copy.
 pub fn dst_looked_at(s: &Subject) -> Verdict {
     if_looked_at(s, dst_there)
 }

@@ -160,7 +160,7 @@ fn memory_room(s: &Subject) -> Verdict {
         return batch_room(s);
     }
     let is_short = |side: &Side| side.region.room.is_some_and(|room| side.size.is_none_or(|size| size > room));
-    // Where malloc memory ends is nobody's business here.
+    // Where malloc memory ends is not known here.
     let is_untold = |side: &Side| match side.region.place {
         Place::Unknown => true,
         Place::Device(_) | Place::Pinned | Place::Managed => side.region.room.is_none(),
@@ -183,7 +183,7 @@ fn memory_room(s: &Subject) -> Verdict {
     }
 }
 
-/// What nobody checks of the items of a batch: the walk over them finds what the driver refuses.
+/// What the vendor does not check of the items of a batch: the walk over them finds what the driver refuses.
 fn batch_room(s: &Subject) -> Verdict {
     if !s.world.memory.tells() {
         return Verdict::Unknown;
@@ -203,7 +203,7 @@ fn is_long_enough(s: &Subject, side: Option<Side>) -> Verdict {
         (Place::Device(_), Some(_)) if is_looked_at(s) == Some(true) => {
             Verdict::Broken(s.refusal(side.role, ACL_ERROR_RT_PARAM_INVALID))
         }
-        // Nobody checks host memory.
+        // The vendor does not check host memory.
         (Place::Pinned | Place::Managed | Place::Pageable, _) => Verdict::Holds,
         _ => Verdict::Unknown,
     }

@@ -43,7 +43,7 @@ pub fn items(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
     let _ = each(s, see);
 }
 
-/// The same where nothing is known of memory: only what the arrays themselves say.
+/// Looks at the items where nothing is known of memory: only at what the arrays themselves say.
 pub fn items_unseen(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
     see(&BATCH_ZERO_SIZE, (BATCH_ZERO_SIZE.check)(s));
     see(&BATCH_NULL_ITEM, (BATCH_NULL_ITEM.check)(s));
@@ -257,7 +257,7 @@ fn place(
 enum Driver {
     /// It looks at them: the copy is done at once.
     Looks,
-    /// Nobody knows: the copy goes to its stream.
+    /// Not known: the copy goes to its stream.
     Unknown,
 }
 
@@ -270,7 +270,7 @@ fn room(s: &Subject, item: Item, driver: Driver, see: See) -> Option<()> {
                 Verdict::Broken(item_unnamed(s, role, item.index, ACL_ERROR_RT_PARAM_INVALID))
             }
             (Place::Device(_) | Place::Unknown, _) => Verdict::Unknown,
-            // Nobody checks host memory.
+            // The vendor does not check host memory.
             _ => Verdict::Holds,
         };
         tell(see, &MEMORY_ROOM, verdict)?;

@@ -1,4 +1,4 @@
-//! The words of a selector or an injection, and how one that makes no sense is told.
+//! The words of a selector or an injection, and how one that makes no sense is reported.
 
 use crate::written;
 use core::fmt;
@@ -46,12 +46,12 @@ impl<'a> Word<'a> {
         self.nonsense("stands there twice; several values stand in one word, with commas between")
     }
 
-    /// The values between commas, each with a word that it can be told by.
+    /// The values between commas, each with a word that names it in an error.
     pub fn parts(&self) -> impl Iterator<Item = (Word<'a>, &'a [u8])> {
         let mut at = self.at + self.text.len() - self.value.len();
         let word = *self;
         self.value.split(|letter| *letter == b',').map(move |value| {
-            // An empty one is told by all of it.
+            // An empty one is named by all of it.
             let part = if value.is_empty() { word } else { Word { at, text: value, key: None, value } };
             at += value.len() + 1;
             (part, value)
@@ -100,7 +100,7 @@ pub struct Told<'a> {
 
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not so much of it that nothing else finds room.
+        // Cut, so that the rest of the message finds room.
         let shown = self.word.get(..64).unwrap_or(self.word);
         f.write_str("\"")?;
         write_lossy(f, shown)?;

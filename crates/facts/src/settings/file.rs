@@ -15,18 +15,18 @@ pub const MOST: usize = 64 << 10;
 
 /// What a line says.
 #[derive(Clone, Copy)]
-pub enum Said<'a> {
+pub enum FileEntry<'a> {
     /// A setting's value.
     Value(&'static Setting, &'a [u8]),
     /// What is done about a rule, as one part of `ACLSHIM_RULES`.
     Rule(&'static Rule, Action),
     /// Nothing that makes sense.
-    Wrong(Wrong),
+    Error(FileError),
 }
 
 /// Why a file or a line of it does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum FileError {
     /// The file cannot be opened or read.
     Unreadable,
     /// It is a folder, a pipe or a device.
@@ -45,7 +45,7 @@ pub enum Wrong {
     Rule,
     /// Not something that can be done about a rule.
     Action,
-    /// The same was said before.
+    /// The key occurs a second time.
     Twice,
     /// Neither text in quotes, nor a number, nor `false`.
     Value,
@@ -55,22 +55,24 @@ pub enum Wrong {
     TooMany,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Wrong::Unreadable => "the file cannot be read",
-            Wrong::NotAFile => "not a plain file",
-            Wrong::TooLong => "the file has more than 64 KiB",
-            Wrong::Line => "expected `key = value`, `[rules]` or a comment",
-            Wrong::Table => "the only table is [rules]; what stands in this one is not in force",
-            Wrong::Key => "no setting has this key (`aclshim config` lists them)",
-            Wrong::Config => "the file cannot name another one",
-            Wrong::Rule => "there is no such rule (`aclshim rules` lists them)",
-            Wrong::Action => "a rule is \"off\", \"log\", \"warn\", \"refuse\" or \"abort\"",
-            Wrong::Twice => "this was said before; the first one is in force",
-            Wrong::Value => "a value is text in quotes, a number, or false for \"off\"; lists are one text with commas",
-            Wrong::Escape => "a backslash between double quotes; single quotes take everything as it stands",
-            Wrong::TooMany => "there is no room for so many rules",
+            FileError::Unreadable => "the file cannot be read",
+            FileError::NotAFile => "not a plain file",
+            FileError::TooLong => "the file has more than 64 KiB",
+            FileError::Line => "expected `key = value`, `[rules]` or a comment",
+            FileError::Table => "the only table is [rules]; what stands in this one is not in force",
+            FileError::Key => "no setting has this key (`aclshim config` lists them)",
+            FileError::Config => "the file cannot name another one",
+            FileError::Rule => "there is no such rule (`aclshim rules` lists them)",
+            FileError::Action => "a rule is \"off\", \"log\", \"warn\", \"refuse\" or \"abort\"",
+            FileError::Twice => "this was said before; the first one is in force",
+            FileError::Value => {
+                "a value is text in quotes, a number, or false for \"off\"; lists are one text with commas"
+            }
+            FileError::Escape => "a backslash between double quotes; single quotes take everything as it stands",
+            FileError::TooMany => "there is no room for so many rules",
         })
     }
 }
@@ -86,26 +88,26 @@ pub struct FileValues<'a> {
 impl<'a> FileValues<'a> {
     /// Reads the text of a file; what makes no sense goes to `wrong` with its line.
     #[inline(never)] // its stack is given back before the caller goes on: that of the host may be small
-    pub fn read(text: &'a [u8], wrong: &mut dyn FnMut(u32, Wrong)) -> Self {
+    pub fn read(text: &'a [u8], wrong: &mut dyn FnMut(u32, FileError)) -> Self {
         let mut found = Self { values: [(&[], 0); SETTINGS.len()], rules: Text::new() };
         read(text, &mut |line, said| match said {
-            Said::Value(setting, value) => {
+            FileEntry::Value(setting, value) => {
                 if let Some(at) = number(setting) {
                     found.values[at] = (value, line);
                 }
             }
             // Half of a list would be another list: a rule that does not fit is left out.
-            Said::Rule(rule, action) => {
+            FileEntry::Rule(rule, action) => {
                 let before = found.rules;
                 let _ = write!(found.rules, "{}={},", rule.id, action.name());
                 if found.rules.is_full() {
                     found.rules = before;
-                    wrong(line, Wrong::TooMany);
+                    wrong(line, FileError::TooMany);
                 } else if let Some((_, first @ 0)) = number(&ACTIONS).map(|at| &mut found.values[at]) {
                     *first = line;
                 }
             }
-            Said::Wrong(why) => wrong(line, why),
+            FileEntry::Error(why) => wrong(line, why),
         });
         found
     }
@@ -136,7 +138,7 @@ enum Table {
 }
 
 /// Hands over what each line says, with its number.
-pub fn read<'a>(text: &'a [u8], each: &mut dyn FnMut(u32, Said<'a>)) {
+pub fn read<'a>(text: &'a [u8], each: &mut dyn FnMut(u32, FileEntry<'a>)) {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut table = Table::Settings;
     let (mut settings, mut rules) = (0u64, 0u128);
@@ -150,7 +152,7 @@ pub fn read<'a>(text: &'a [u8], each: &mut dyn FnMut(u32, Said<'a>)) {
             (Some(header), _) => {
                 let (name, wrong) = open(header, &mut settings);
                 table = name;
-                wrong.map(Said::Wrong)
+                wrong.map(FileEntry::Error)
             }
             (None, Table::Unknown) => None,
             (None, Table::Settings) => Some(setting(line, &mut settings)),
@@ -163,42 +165,46 @@ pub fn read<'a>(text: &'a [u8], each: &mut dyn FnMut(u32, Said<'a>)) {
 }
 
 /// Which table begins here. (`[rules]` and `rules = ...` are one key.)
-fn open(header: &[u8], settings: &mut u64) -> (Table, Option<Wrong>) {
+fn open(header: &[u8], settings: &mut u64) -> (Table, Option<FileError>) {
     let name = header.iter().position(|&byte| byte == b']').and_then(|end| {
         let (name, rest) = header.split_at(end);
         is_end(&rest[1..]).then(|| name.trim_ascii())
     });
     match name {
         Some(b"rules") if number(&ACTIONS).is_some_and(|number| is_first(settings, number)) => (Table::Rules, None),
-        Some(b"rules") => (Table::Unknown, Some(Wrong::Twice)),
-        Some(_) => (Table::Unknown, Some(Wrong::Table)),
-        None => (Table::Unknown, Some(Wrong::Line)),
+        Some(b"rules") => (Table::Unknown, Some(FileError::Twice)),
+        Some(_) => (Table::Unknown, Some(FileError::Table)),
+        None => (Table::Unknown, Some(FileError::Line)),
     }
 }
 
-fn setting<'a>(line: &'a [u8], seen: &mut u64) -> Said<'a> {
+fn setting<'a>(line: &'a [u8], seen: &mut u64) -> FileEntry<'a> {
     const { assert!(SETTINGS.len() <= 64) };
     let (key, value) = match pair(line) {
         Ok(pair) => pair,
-        Err(wrong) => return Said::Wrong(wrong),
+        Err(wrong) => return FileEntry::Error(wrong),
     };
-    let Some(number) = SETTINGS.iter().position(|known| known.has_key(key)) else { return Said::Wrong(Wrong::Key) };
+    let Some(number) = SETTINGS.iter().position(|known| known.has_key(key)) else {
+        return FileEntry::Error(FileError::Key);
+    };
     if core::ptr::eq(SETTINGS[number], &CONFIG) {
-        return Said::Wrong(Wrong::Config);
+        return FileEntry::Error(FileError::Config);
     }
-    if is_first(seen, number) { Said::Value(SETTINGS[number], value) } else { Said::Wrong(Wrong::Twice) }
+    if is_first(seen, number) { FileEntry::Value(SETTINGS[number], value) } else { FileEntry::Error(FileError::Twice) }
 }
 
-fn rule<'a>(line: &'a [u8], seen: &mut u128) -> Said<'a> {
+fn rule<'a>(line: &'a [u8], seen: &mut u128) -> FileEntry<'a> {
     let (key, value) = match pair(line) {
         Ok(pair) => pair,
-        Err(wrong) => return Said::Wrong(wrong),
+        Err(wrong) => return FileEntry::Error(wrong),
     };
-    let Some(number) = RULES.iter().position(|rule| rule.id.as_bytes() == key) else { return Said::Wrong(Wrong::Rule) };
-    let Some(action) = Action::of(value) else { return Said::Wrong(Wrong::Action) };
+    let Some(number) = RULES.iter().position(|rule| rule.id.as_bytes() == key) else {
+        return FileEntry::Error(FileError::Rule);
+    };
+    let Some(action) = Action::of(value) else { return FileEntry::Error(FileError::Action) };
     let is_new = *seen >> number & 1 == 0;
     *seen |= 1 << number;
-    if is_new { Said::Rule(RULES[number], action) } else { Said::Wrong(Wrong::Twice) }
+    if is_new { FileEntry::Rule(RULES[number], action) } else { FileEntry::Error(FileError::Twice) }
 }
 
 fn is_first(seen: &mut u64, number: usize) -> bool {
@@ -208,31 +214,31 @@ fn is_first(seen: &mut u64, number: usize) -> bool {
 }
 
 /// A key, and its value without quotes.
-fn pair(line: &[u8]) -> Result<(&[u8], &[u8]), Wrong> {
-    let at = line.iter().position(|&byte| byte == b'=').ok_or(Wrong::Line)?;
+fn pair(line: &[u8]) -> Result<(&[u8], &[u8]), FileError> {
+    let at = line.iter().position(|&byte| byte == b'=').ok_or(FileError::Line)?;
     let (key, value) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
     let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if key.is_empty() || !key.iter().all(is_bare) {
-        return Err(Wrong::Line);
+        return Err(FileError::Line);
     }
     Ok((key, self::value(value)?))
 }
 
-fn value(given: &[u8]) -> Result<&[u8], Wrong> {
+fn value(given: &[u8]) -> Result<&[u8], FileError> {
     if let Some((&quote @ (b'"' | b'\''), rest)) = given.split_first() {
-        let end = rest.iter().position(|&byte| byte == quote).ok_or(Wrong::Value)?;
+        let end = rest.iter().position(|&byte| byte == quote).ok_or(FileError::Value)?;
         let (text, behind) = (&rest[..end], &rest[end + 1..]);
         if quote == b'"' && text.contains(&b'\\') {
-            return Err(Wrong::Escape);
+            return Err(FileError::Escape);
         }
         let is_plain = !text.iter().any(|&byte| byte < b' ' && byte != b'\t' || byte == 0x7f);
-        return if is_plain && is_end(behind) { Ok(text) } else { Err(Wrong::Value) };
+        return if is_plain && is_end(behind) { Ok(text) } else { Err(FileError::Value) };
     }
     let bare = given.split(|&byte| byte == b'#').next().unwrap_or_default().trim_ascii();
     match bare {
         b"false" => Ok(b"off"),
         digits if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => Ok(digits),
-        _ => Err(Wrong::Value),
+        _ => Err(FileError::Value),
     }
 }
 
@@ -249,14 +255,14 @@ mod tests {
     /// What a text says, line by line.
     type Lines<T> = Vec<(u32, T)>;
 
-    fn read_all(text: &str) -> (Lines<String>, Lines<Wrong>) {
+    fn read_all(text: &str) -> (Lines<String>, Lines<FileError>) {
         let (mut held, mut wrong) = (Vec::new(), Vec::new());
         read(text.as_bytes(), &mut |line, said| match said {
-            Said::Value(setting, value) => {
+            FileEntry::Value(setting, value) => {
                 held.push((line, format!("{}={}", setting.variable, String::from_utf8_lossy(value))));
             }
-            Said::Rule(rule, action) => held.push((line, format!("{}={}", rule.id, action.name()))),
-            Said::Wrong(why) => wrong.push((line, why)),
+            FileEntry::Rule(rule, action) => held.push((line, format!("{}={}", rule.id, action.name()))),
+            FileEntry::Error(why) => wrong.push((line, why)),
         });
         (held, wrong)
     }
@@ -267,7 +273,7 @@ mod tests {
         held.into_iter().map(|(_, said)| said).collect()
     }
 
-    fn wrong(text: &str) -> Vec<Wrong> {
+    fn wrong(text: &str) -> Vec<FileError> {
         let (held, wrong) = read_all(text);
         assert!(held.is_empty(), "{text}: {held:?}");
         wrong.into_iter().map(|(_, why)| why).collect()
@@ -301,36 +307,36 @@ mod tests {
     fn what_makes_no_sense_is_named_with_its_line_and_the_rest_holds() {
         let (held, wrong) = read_all("nonsense\nmode = \"off\"\nmoed = \"off\"\n");
         assert_eq!(held, [(2, "ACLSHIM_MODE=off".to_owned())]);
-        assert_eq!(wrong, [(1, Wrong::Line), (3, Wrong::Key)]);
+        assert_eq!(wrong, [(1, FileError::Line), (3, FileError::Key)]);
     }
 
     #[test]
     fn every_kind_of_nonsense_has_its_name() {
         let cases = [
-            ("mode", Wrong::Line),
-            ("= 1", Wrong::Line),
-            ("\"mode\" = \"off\"", Wrong::Line),
-            ("[rules", Wrong::Line),
-            ("[rules] x", Wrong::Line),
-            ("[[rules]]", Wrong::Line),
-            ("[aclshim]\nmode = \"off\"", Wrong::Table),
-            ("Mode = \"off\"", Wrong::Key),
-            ("aclshim_mode = \"off\"", Wrong::Key),
-            ("config = \"x\"", Wrong::Config),
-            ("[rules]\nNO-SUCH-RULE = \"off\"", Wrong::Rule),
-            ("[rules]\nALIGN-64 = \"loud\"", Wrong::Action),
-            ("mode = off", Wrong::Value),
-            ("mode = true", Wrong::Value),
-            ("mode =", Wrong::Value),
-            ("mode = # off", Wrong::Value),
-            ("mode = \"off", Wrong::Value),
-            ("mode = \"off\" x", Wrong::Value),
-            ("mode = '''off'''", Wrong::Value),
-            ("mute = [\"A\", \"B\"]", Wrong::Value),
-            ("batch_items = -1", Wrong::Value),
-            ("batch_items = 1.5", Wrong::Value),
-            ("mode = \"a\u{0}b\"", Wrong::Value),
-            ("dir = \"a\\tb\"", Wrong::Escape),
+            ("mode", FileError::Line),
+            ("= 1", FileError::Line),
+            ("\"mode\" = \"off\"", FileError::Line),
+            ("[rules", FileError::Line),
+            ("[rules] x", FileError::Line),
+            ("[[rules]]", FileError::Line),
+            ("[aclshim]\nmode = \"off\"", FileError::Table),
+            ("Mode = \"off\"", FileError::Key),
+            ("aclshim_mode = \"off\"", FileError::Key),
+            ("config = \"x\"", FileError::Config),
+            ("[rules]\nNO-SUCH-RULE = \"off\"", FileError::Rule),
+            ("[rules]\nALIGN-64 = \"loud\"", FileError::Action),
+            ("mode = off", FileError::Value),
+            ("mode = true", FileError::Value),
+            ("mode =", FileError::Value),
+            ("mode = # off", FileError::Value),
+            ("mode = \"off", FileError::Value),
+            ("mode = \"off\" x", FileError::Value),
+            ("mode = '''off'''", FileError::Value),
+            ("mute = [\"A\", \"B\"]", FileError::Value),
+            ("batch_items = -1", FileError::Value),
+            ("batch_items = 1.5", FileError::Value),
+            ("mode = \"a\u{0}b\"", FileError::Value),
+            ("dir = \"a\\tb\"", FileError::Escape),
         ];
         for (text, why) in cases {
             assert_eq!(wrong(text), [why], "{text}");
@@ -340,10 +346,10 @@ mod tests {
     #[test]
     fn what_is_said_twice_holds_as_it_was_said_first() {
         let (held, wrong) = read_all("mode = \"off\"\nmode = \"enforce\"\n");
-        assert_eq!((held.len(), wrong), (1, vec![(2, Wrong::Twice)]));
+        assert_eq!((held.len(), wrong), (1, vec![(2, FileError::Twice)]));
         let (held, wrong) = read_all("rules = \"\"\n[rules]\nALIGN-64 = \"off\"\n");
-        assert_eq!((held.len(), wrong), (1, vec![(2, Wrong::Twice)]));
+        assert_eq!((held.len(), wrong), (1, vec![(2, FileError::Twice)]));
         let (held, wrong) = read_all("[rules]\nALIGN-64 = \"off\"\nALIGN-64 = \"log\"\n");
-        assert_eq!((held.len(), wrong), (1, vec![(3, Wrong::Twice)]));
+        assert_eq!((held.len(), wrong), (1, vec![(3, FileError::Twice)]));
     }
 }

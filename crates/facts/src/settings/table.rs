@@ -1,4 +1,4 @@
-//! The settings table: one row a setting. [`settings!`] says how a row is written.
+//! The settings table: one row a setting. The macro `settings!` (`define.rs`) says how a row is written.
 
 use super::value::{Choice, SettingValue};
 use super::{Setting, Value};
