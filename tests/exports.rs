@@ -94,6 +94,15 @@ fn the_signatures_are_those_of_the_header() {
     assert!(error.contains("conflicting types"), "{error}");
 }
 
+/// The header is written by hand, as the vendor has it, and not made from the table.
+#[test]
+fn the_header_declares_every_function_of_the_table() {
+    let header = fs::read_to_string(support::root().join("include/acl/acl_rt.h")).unwrap();
+    let words: BTreeSet<&str> = header.split(|letter: char| !letter.is_alphanumeric()).collect();
+    let lacking: Vec<_> = FUNCTIONS.iter().map(|row| row.name).filter(|name| !words.contains(name)).collect();
+    assert_eq!(lacking, [""; 0], "the header lacks functions of the table");
+}
+
 #[test]
 fn the_signatures_are_those_of_an_installed_cann() {
     // Where CANN is not installed there is nothing to compare with.

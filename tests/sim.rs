@@ -5,34 +5,11 @@
 
 mod support;
 
+use aclshim_facts::FUNCTIONS;
+use aclshim_facts::functions::Support;
 use std::path::{Path, PathBuf};
 
 use support::{Build, Run, host, root, target};
-
-/// The functions that copy and set memory.
-const FUNCTIONS: [&str; 21] = [
-    "aclrtMemcpy",
-    "aclrtMemcpyAsync",
-    "aclrtMemcpyAsyncWithCondition",
-    "aclrtMemcpy2d",
-    "aclrtMemcpy2dAsync",
-    "aclrtMemcpyBatch",
-    "aclrtMemcpyBatchV2",
-    "aclrtMemcpyBatchAsync",
-    "aclrtMemcpyBatchAsyncV2",
-    "aclrtMemcpyAsyncWithOffset",
-    "aclrtGetMemcpyDescSize",
-    "aclrtSetMemcpyDesc",
-    "aclrtMemcpyAsyncWithDesc",
-    "aclrtMemcpyFromSymbol",
-    "aclrtMemcpyFromSymbolAsync",
-    "aclrtMemcpyToSymbol",
-    "aclrtMemcpyToSymbolAsync",
-    "aclrtMemset",
-    "aclrtMemsetAsync",
-    "aclrtMemsetD32",
-    "aclrtMemsetD32Async",
-];
 
 /// Runs a conformance program and shows every case that failed.
 #[track_caller]
@@ -189,7 +166,7 @@ fn each_fault_strikes_the_call_it_was_set_for() {
 #[test]
 fn a_fault_can_be_set_for_each_of_the_functions() {
     let program = host("sim/fault.cpp");
-    for function in FUNCTIONS {
+    for function in FUNCTIONS.iter().map(|row| row.name) {
         let of = |fault: &str| format!("{fault}@{function}:*");
         for (case, fault) in [("each-fails", of("fail=123456")), ("each-throws", of("throw"))] {
             let settings = [("FAULT_CASE", case), ("FAULT_FUNCTION", function), ("ASCENDCL_SIM_FAULT", &fault)];
@@ -200,26 +177,18 @@ fn a_fault_can_be_set_for_each_of_the_functions() {
 
 #[test]
 fn an_old_library_lacks_the_functions_that_came_later() {
-    let since_9_1 = [
-        "aclrtMemcpyBatchV2",
-        "aclrtMemcpyBatchAsyncV2",
-        "aclrtMemcpyFromSymbol",
-        "aclrtMemcpyFromSymbolAsync",
-        "aclrtMemcpyToSymbol",
-        "aclrtMemcpyToSymbolAsync",
-        "aclrtMemsetD32",
-        "aclrtMemsetD32Async",
-    ];
+    let since_9_1 = FUNCTIONS.iter().filter(|row| row.support == Support::Since9_1).map(|row| row.name);
+    let since_9_1: Vec<&str> = since_9_1.collect();
     let batches = ["aclrtMemcpyBatch", "aclrtMemcpyBatchAsync"];
     let builds: [(&str, Vec<&str>); 3] = [
         ("sim/libascendcl.so", vec![]),
-        ("sim/cann-8.5/libascendcl.so", since_9_1.to_vec()),
+        ("sim/cann-8.5/libascendcl.so", since_9_1.clone()),
         ("sim/no-batch/libascendcl.so", [since_9_1.as_slice(), &batches].concat()),
     ];
     let program = Build::new("sim/absent.c").program();
     for (library, mut lacking) in builds {
         let output =
-            FUNCTIONS.iter().fold(Run::new(&program).arg(target(library)), |run, name| run.arg(name)).run().ok();
+            FUNCTIONS.iter().fold(Run::new(&program).arg(target(library)), |run, row| run.arg(row.name)).run().ok();
         let mut said: Vec<&str> = output.stdout.lines().filter_map(|line| line.strip_prefix("lacks ")).collect();
         said.sort_unstable();
         lacking.sort_unstable();
