@@ -21,7 +21,7 @@ static PROGRESS: AtomicU8 = AtomicU8::new(NEW);
 static BOOTING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the shim has started.
-fn is_done() -> bool {
+pub fn is_done() -> bool {
     PROGRESS.load(Ordering::Acquire) == DONE
 }
 
@@ -77,10 +77,11 @@ fn prepare() -> ShimState {
     unsafe {
         settings::read();
         judgement::read();
+        // At once: another thread may have found a target, and must not take the fast path.
+        if judgement::is_strict() {
+            gate::keep_closed();
+        }
         inject::read();
-    }
-    if judgement::is_strict() {
-        gate::keep_closed();
     }
     world::read();
     let settings = settings::settings();

@@ -162,12 +162,19 @@ fn a_ring_of_another_format_is_named_once_and_fails_once() {
     let path = folders.rings.join("aclshim-4000005-5.ring");
     fs::write(&path, spoiled(&ring, offset_of!(Header, version), &99u32.to_le_bytes())).unwrap();
     let mut command = aclshim();
-    command.args(["collect", "--once", "--metrics-file"]).arg(folders.metrics.join("metrics")).arg(&folders.rings);
+    command.args(["collect", "--once", "--metrics-file"]).arg(folders.metrics.join("metrics"));
+    command.arg("--log-dir").arg(folders.metrics.join("log")).arg(&folders.rings);
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), said.matches("format version 99").count()), (Some(1), 1), "{said}");
     assert!(said.contains("end in .prom") && said.contains(path.to_str().unwrap()), "{said}");
     assert!(path.exists());
+    // The log has each message of the collector and of its worker, with the time.
+    let mut logs = fs::read_dir(folders.metrics.join("log")).unwrap().map(|entry| entry.unwrap().path());
+    let log = fs::read_to_string(logs.next().unwrap()).unwrap();
+    let messages: Vec<&str> = log.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+    assert_eq!((messages, logs.next()), (said.lines().collect(), None));
+    assert!(log.starts_with("20") && log.contains("Z aclshim: "), "{log}");
 }
 
 #[test]

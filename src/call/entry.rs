@@ -220,7 +220,10 @@ fn target(gate: &Gate, function: Function, slot: usize, caller: usize) -> usize 
 
 /// A call comes whose target is not known: the shim may not have started either.
 #[cold]
+#[inline(never)]
 fn resolve(function: Function, caller: usize) -> usize {
-    edge::with_signals_blocked(|| boot::ensure(&TABLE));
+    if !boot::is_done() {
+        edge::with_signals_blocked(|| boot::ensure(&TABLE));
+    }
     target::resolve(function, caller)
 }

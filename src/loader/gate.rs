@@ -73,6 +73,7 @@ pub fn install(table: &'static Table) {
 /// From now on no gate is opened by itself: every call is judged before it is forwarded.
 pub fn keep_closed() {
     IS_KEPT_CLOSED.store(true, Ordering::Relaxed);
+    gates().as_flattened().iter().for_each(|gate| _ = gate.slow_path.fetch_or(CLOSED, Ordering::AcqRel));
 }
 
 fn table() -> Option<&'static Table> {

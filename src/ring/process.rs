@@ -195,9 +195,9 @@ impl Process {
         wait_until(|| !is_busy());
         // A caller that is to wait rather than lose a call; but not one that may have interrupted the thread that makes the file.
         if settings().record == Record::Lossless && is_busy() && !edge::may_be_in_a_handler() {
-            let end = monotonic_ns() + 100_000_000;
+            let end = monotonic_ns() + edge::LOSSLESS_WAIT_NS;
             while is_busy() && monotonic_ns() < end {
-                edge::pause(100_000);
+                edge::pause(edge::LOSSLESS_PAUSE_NS);
             }
         }
         self.file()

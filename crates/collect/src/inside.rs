@@ -71,9 +71,13 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let mut adoption = Adoption::new(path, header);
     let (mut answered, mut nap) = (0, NAPS_NS[0]);
     let mut looked = 0;
+    let slots = u64::from(header.slots);
     loop {
         let asked = host.asked();
+        let begun = monotonic_ns();
         let moved = drain.pass(header, ring, ReadMode::Drain);
+        let pass_ns = monotonic_ns().saturating_sub(begun);
+        let fullest = drain.take_fullest();
         let is_over = host_threads.are_gone();
         if asked != answered || is_over {
             // What came meanwhile, too; but not for ever, where threads go on.
@@ -94,16 +98,16 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
             let is_done = adoption.look();
             looked = if is_done { monotonic_ns() } else { 0 };
         }
-        // What cannot be written now need not be tried at once; a pass that found a quarter of a ring should
-        // have come sooner.
-        nap = match moved {
+        // What cannot be written now need not be tried at once; a pass that found a ring filled to a quarter should have come
+        // sooner. A pass over thousands of rings takes long, however little each of them holds.
+        nap = match fullest {
             _ if !drain.is_well() => FAILED_NAP_NS,
             0 => (nap + nap / 4).min(NAPS_NS[1]),
-            few if few < u64::from(header.slots) / 4 => nap,
+            few if few < slots / 4 => nap.max(4 * pass_ns).min(NAPS_NS[1]),
             _ => NAPS_NS[0],
         };
         // A pass takes what a ring holds and no more, so that each has its turn; where that was much, there is more by now.
-        let is_behind = moved >= u64::from(header.slots) / 2 && drain.is_well();
+        let is_behind = moved >= slots / 2 && fullest >= slots / 8 && drain.is_well();
         if !is_behind {
             host.wait(asked, nap);
         }

@@ -20,12 +20,12 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) mod calls;
 pub(crate) mod side;
 
-use calls::{TrackedCall, TrackedCalls};
+use calls::{Limits, TrackedCall, TrackedCalls};
 
-/// Number of calls that wait behind one that has not ended, for a reader of traces.
-const MOST_WAITING: usize = 65_536;
-/// The same for a drain, which may run inside the host.
-const MOST_WAITING_LIVE: usize = 256;
+/// What a reader of traces remembers.
+const OFFLINE: Limits = Limits { waiting: 65_536, left: 512, annotations: 1024 };
+/// What a drain remembers, which may run inside the host and has little memory there. Its visitor takes annotations as they come.
+const LIVE: Limits = Limits { waiting: 64, left: 16, annotations: 0 };
 
 /// The state of one process: what its records have said so far.
 pub struct Interpreter {
@@ -43,7 +43,7 @@ pub struct Interpreter {
     /// How often it was another that the header described.
     renewals: u64,
     rings: BTreeMap<u32, RingState>,
-    most_waiting: usize,
+    limits: Limits,
 }
 
 /// What is known of one ring.
@@ -61,15 +61,15 @@ struct RingState {
 impl Interpreter {
     /// For a reader of traces; `number` is that of the process among those that are read.
     pub(crate) fn new(origin: Origin, number: usize) -> Self {
-        Self::with(origin, number, Labels::default(), MOST_WAITING)
+        Self::with(origin, number, Labels::default(), OFFLINE)
     }
 
     /// For a drain: it takes little memory, however long the process runs.
     pub(crate) fn live(origin: Origin) -> Self {
-        Self::with(origin, 0, Labels::of_few(), MOST_WAITING_LIVE)
+        Self::with(origin, 0, Labels::of_few(), LIVE)
     }
 
-    fn with(origin: Origin, number: usize, labels: Labels, most_waiting: usize) -> Self {
+    fn with(origin: Origin, number: usize, labels: Labels, limits: Limits) -> Self {
         let judge = Judge::new(&origin);
         Self {
             functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
@@ -80,7 +80,7 @@ impl Interpreter {
             number,
             renewals: 0,
             rings: BTreeMap::new(),
-            most_waiting,
+            limits,
         }
     }
 
@@ -245,7 +245,7 @@ impl Interpreter {
                 self.labels.learn(ticks, &what);
                 let whose = self.whose(ring, state.thread);
                 watch.annotated(&Remark { whose, ticks, what: &what });
-                if let Some(what) = state.calls.annotate(ticks, what) {
+                if let Some(what) = state.calls.annotate(ticks, what, self.limits.annotations) {
                     watch.remark(&Remark { whose, ticks, what: &what });
                 }
             }
@@ -284,7 +284,7 @@ impl Interpreter {
             let TrackedCall { function, call, .. } = tracked;
             self.account.in_flight(*function, call, -i64::from(was_in_flight));
             self.account.ended(*function, call, self.origin.calibration.as_ref());
-            if let Some(view) = self.view(ring, *thread, tracked) {
+            if let Some(view) = self.view(ring, *thread, tracked).filter(|_| !tracked.is_returned) {
                 watch.returned(&view);
             }
         });
@@ -329,9 +329,17 @@ impl Interpreter {
     }
 
     fn deliver_complete<W: Watch + ?Sized>(&mut self, ring: u32, state: &mut RingState, watch: &mut W) {
-        while let Some(tracked) = state.calls.next_complete(self.most_waiting) {
+        while let Some(tracked) = state.calls.next_complete(self.limits.waiting) {
             self.deliver(ring, state.thread, tracked, watch);
-            state.calls.delivered();
+            self.delivered(state);
+        }
+    }
+
+    /// Takes note that a call was delivered.
+    fn delivered(&mut self, state: &mut RingState) {
+        let dropped = state.calls.delivered(self.limits.left).filter(TrackedCall::is_in_flight);
+        if let Some(dropped) = dropped {
+            self.account.in_flight(dropped.function, &dropped.call, -1);
         }
     }
 
@@ -342,6 +350,7 @@ impl Interpreter {
                 watch.returned(&view);
             }
             watch.call(&view);
+            tracked.is_returned = tracked.call.end.is_some();
         }
         let whose = self.whose(ring, thread);
         for (ticks, what) in std::mem::take(&mut tracked.annotations) {
@@ -353,7 +362,7 @@ impl Interpreter {
         self.settle_state(ring, state, watch);
         while let Some(tracked) = state.calls.next_waiting() {
             self.deliver(ring, state.thread, tracked, watch);
-            state.calls.delivered();
+            self.delivered(state);
         }
     }
 

@@ -13,8 +13,9 @@
 //! | [`names`], [`budget`], `usage`, [`chain`] | file names, how large files may become, what they take now, a row of files that are appended to |
 //! | [`segment`] | writing the trace; its layout and reading are [`aclshim_trace::segment::format`] |
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
-//! | `chronicle`, `shape` | what the log tells of a process, and of a call's arguments |
-//! | [`judge`], `glance`, `inspector`, [`mute`], [`modules`], `stderr` | what the rulebook says of the calls, and what is told of that |
+//! | [`interpreter`] | records into typed events: the one place that remembers open calls |
+//! | `log_writer`, `failures`, `shape` | the visitor that writes the log of a process, of its failed calls, and of a call's arguments |
+//! | [`judge`], `glance`, [`mute`], [`modules`], `module_lookup`, `stderr` | findings: what the rulebook says of the calls, and what is reported of that |
 //! | [`ownership`] | whose rings count for a directory |
 //! | [`account`], [`trace_set`], `process`, `common`, [`seen`] | what records add up to, and reading them back from a directory call by call |
 

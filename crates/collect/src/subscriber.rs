@@ -1,14 +1,15 @@
 //! The `tracing` subscriber: makes a JSON line of each event.
 //!
-//! Events of the log are emitted under a scoped dispatcher: the host, and code of ours that logs for other reasons, keep
-//! theirs. There is one dispatcher for all logs of the process, because with a second one `tracing` takes a lock wherever
-//! it meets an event for the first time, and a child that is forked meanwhile could never take it. Which line an event
-//! goes to is therefore a value of the thread: it is lent to the thread for the time of the event.
+//! It is one value without state, set as the default of our own copy of `tracing`; a host that uses `tracing` has another copy.
+//! Not under a scoped dispatcher: that has a destructor for each thread, which libc registers with memory of the host's heap and
+//! under the loader's lock. The drain would wait there for a host that copies while it opens a library.
+//! Which line an event goes to is a pointer of the thread, set only while an event is emitted: no other thread can reach it,
+//! and a child made by `fork` has none.
 
 use crate::json::{Line, Value};
 use std::cell::Cell;
 use std::fmt;
-use std::sync::OnceLock;
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tracing::dispatcher::{self, Dispatch};
@@ -17,23 +18,20 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 thread_local! {
-    /// The line that the event of this thread goes to. (A box: a library's share of a thread's memory is small.)
-    static LINE: Cell<Option<Box<Line>>> = const { Cell::new(None) };
+    /// The line that the event of this thread goes to. Without a destructor, as above.
+    static LINE: Cell<*mut Line> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// The dispatcher of all logs.
-static DISPATCH: OnceLock<Dispatch> = OnceLock::new();
-
-/// Whether the dispatcher is made: 0 no, [`READY`] yes, else the process that is about to make it.
+/// Whether the subscriber is set: 0 no, [`READY`] yes, else the process that is about to set it.
 static STATE: AtomicU32 = AtomicU32::new(0);
 const READY: u32 = u32::MAX;
 
 /// Makes lines of events, where a line is wanted.
 struct JsonSubscriber;
 
-/// Makes the dispatcher for this process and the children it will fork. Whether it is there.
+/// Sets the subscriber for this process and the children it will fork. Whether it is set.
 ///
-/// Making it takes a lock inside `tracing`, and this is the only place that does. A child that
+/// Setting it takes a lock inside `tracing`, and this is the only place that does. A child that
 /// was forked while another thread was here can never take it, so it does not try: it has no log,
 /// and says so. Called once before there are threads, as from a library's constructor, this
 /// cannot happen.
@@ -44,7 +42,8 @@ pub fn install() -> bool {
     for _ in 0..1000 {
         match STATE.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
-                let _ = DISPATCH.set(Dispatch::new(JsonSubscriber));
+                // Refused if another one is set; then our events make no lines, and the log says so.
+                let _ = dispatcher::set_global_default(Dispatch::new(JsonSubscriber));
                 STATE.store(READY, Ordering::Release);
                 return true;
             }
@@ -56,14 +55,23 @@ pub fn install() -> bool {
     false
 }
 
-/// Makes `line` of the event that `emit` emits, and gives it back; `None` if there is no dispatcher.
-pub(crate) fn capture(line: Box<Line>, emit: &dyn Fn()) -> Option<Box<Line>> {
+/// Makes `line` of the event that `emit` emits, and gives it back; `None` if there is no subscriber.
+pub(crate) fn capture(mut line: Box<Line>, emit: &dyn Fn()) -> Option<Box<Line>> {
+    /// Resets the pointer, also when a panic passes.
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            LINE.set(ptr::null_mut());
+        }
+    }
     if !install() {
         return None;
     }
-    LINE.set(Some(line));
-    dispatcher::with_default(DISPATCH.get()?, emit);
-    LINE.take()
+    let reset = Reset;
+    LINE.set(&raw mut *line);
+    emit();
+    drop(reset);
+    Some(line)
 }
 
 impl Subscriber for JsonSubscriber {
@@ -73,18 +81,20 @@ impl Subscriber for JsonSubscriber {
 
     fn event(&self, event: &Event<'_>) {
         // Taken while in use: a value that emits an event while it is shown finds none.
-        let Some(mut line) = LINE.take() else { return };
+        let line = LINE.replace(ptr::null_mut());
+        // SAFETY: NULL, or set by `capture` on this thread to a line that it owns until the pointer is reset and does not use
+        // meanwhile.
+        let Some(line) = (unsafe { line.as_mut() }) else { return };
         let metadata = event.metadata();
         line.level(match *metadata.level() {
             Level::ERROR => "error",
             Level::WARN => "warn",
             _ => "info",
         });
-        let mut fields = Fields { line: &mut line, all: metadata.fields(), next: 0 };
+        let mut fields = Fields { line, all: metadata.fields(), next: 0 };
         event.record(&mut fields);
         fields.skip_to(usize::MAX);
-        line.finish();
-        LINE.set(Some(line));
+        fields.line.finish();
     }
 
     // Spans are not used.
@@ -182,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_event_that_nobody_waits_for_goes_nowhere() {
-        assert!(install() && dispatcher::get_default(|of_host| !of_host.is::<JsonSubscriber>()));
+        assert!(install());
         tracing::event!(Level::ERROR, event = "stray");
         assert_eq!(text(&|| ()), None);
     }

@@ -6,11 +6,13 @@
 //! | [`worker`] | drains the rings of one user, with that user's rights and no others |
 //! | [`metrics`] | what is counted, and the formats of metrics |
 //! | [`exposition`] | where: a socket and a file |
+//! | [`diagnostics`] | messages, on standard error and in a log |
 //! | [`server`] | answers those who connect to the socket |
 //! | [`search`] | finds ring files, however many there are |
 //! | [`real_user`] | the real user behind a user id |
 //! | [`system`] | waiting for signals, files and pipes |
 
+mod diagnostics;
 mod exposition;
 mod metrics;
 mod real_user;
@@ -20,7 +22,7 @@ pub mod supervisor;
 mod system;
 mod worker;
 
-use crate::recording::run::{ignore_closed_pipes, say};
+use crate::recording::run::ignore_closed_pipes;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +53,9 @@ pub struct Arguments {
     /// How often the file is written, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
     metrics_interval: Duration,
+    /// Also write messages to files in this folder, one a day; the last 14 are kept
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<PathBuf>,
     /// Drain the rings of one user and tell of it on standard output
     #[arg(long, hide = true)]
     worker: bool,
@@ -68,12 +73,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     ignore_closed_pipes();
     collect(&arguments).or_else(|error| {
-        say(format_args!("aclshim: {error:#}"));
+        diagnostics::report(format_args!("aclshim: {error:#}"));
         Ok(ExitCode::FAILURE)
     })
 }
 
 fn collect(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(folder) = &arguments.log_dir {
+        diagnostics::write_to(folder)?;
+    }
     if !arguments.folder.is_dir() {
         bail!("{}: no such folder; it must be the ACLSHIM_RING_DIR of the programs", arguments.folder.display());
     }

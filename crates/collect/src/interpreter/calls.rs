@@ -15,10 +15,16 @@ use std::collections::VecDeque;
 const MOST_NOTES: usize = 1024;
 /// Number of calls that wait behind one that seems to have been left by a jump.
 const MOST_BEHIND_LEFT: usize = 64;
-/// Number of calls that were delivered without an end, and whose ends are still recognised.
-const MOST_LEFT: usize = 256;
-/// Number of annotations that wait behind a call; those beyond it come before the call.
-const MOST_ANNOTATIONS: usize = 1024;
+/// How much is remembered of one ring.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Number of calls that wait behind one that has not ended.
+    pub waiting: usize,
+    /// Number of calls that were delivered without an end, and whose ends are still recognised.
+    pub left: usize,
+    /// Number of annotations that wait behind a call; those beyond it come before the call.
+    pub annotations: usize,
+}
 
 /// A call, and what is known of it so far.
 pub(super) struct TrackedCall {
@@ -34,6 +40,8 @@ pub(super) struct TrackedCall {
     awaits_end: bool,
     /// Whether it seems to have been left by a jump or an exception, or its thread is gone.
     is_left: bool,
+    /// Whether the visitor was shown that it returned, although the record of its end is awaited.
+    pub is_returned: bool,
     /// What the program said of itself behind it.
     pub annotations: Vec<(u64, Annotation)>,
 }
@@ -42,8 +50,17 @@ impl TrackedCall {
     /// A call whose record was just read.
     pub fn new(function: Option<Function>, call: Call) -> Self {
         let awaits_end = call.end.is_none_or(|end| end.duration >= u64::from(u32::MAX));
-        let (notes, annotations) = (Vec::new(), Vec::new());
-        Self { function, call, notes, frames: [0; FRAMES], rules: None, awaits_end, is_left: false, annotations }
+        Self {
+            function,
+            call,
+            notes: Vec::new(),
+            frames: [0; FRAMES],
+            rules: None,
+            awaits_end,
+            is_left: false,
+            is_returned: false,
+            annotations: Vec::new(),
+        }
     }
 
     /// Whether a record of its end is awaited.
@@ -57,7 +74,7 @@ impl TrackedCall {
     }
 
     /// Whether it counts as under way.
-    fn is_in_flight(&self) -> bool {
+    pub fn is_in_flight(&self) -> bool {
         self.awaits_end && !self.is_left
     }
 
@@ -104,10 +121,11 @@ impl TrackedCalls {
     /// Adds the newest call, which was not delivered yet.
     pub fn push(&mut self, call: TrackedCall) {
         self.in_flight += usize::from(call.is_in_flight());
-        self.calls.push_back(call);
-        if let Some(at) = self.calls.len().checked_sub(LAST + 1) {
+        // First, so that few take the least memory.
+        if let Some(at) = self.calls.len().checked_sub(LAST) {
             self.forget(at);
         }
+        self.calls.push_back(call);
     }
 
     /// Adds a call that needed no tracking, but that a note may be about.
@@ -152,7 +170,7 @@ impl TrackedCalls {
         tracked.awaits_end = false;
         ended(tracked, was_in_flight);
         self.in_flight -= usize::from(was_in_flight);
-        self.forget(at);
+        self.forget_old(at);
     }
 
     /// Marks all calls under way as left: an outermost call follows, or another thread has the ring. Each is handed to
@@ -179,9 +197,9 @@ impl TrackedCalls {
     }
 
     /// Takes what the program said behind the newest call, or gives it back if there is no call that it has to wait for.
-    pub fn annotate(&mut self, ticks: u64, annotation: Annotation) -> Option<Annotation> {
+    pub fn annotate(&mut self, ticks: u64, annotation: Annotation, most: usize) -> Option<Annotation> {
         match self.last_waiting() {
-            Some(last) if last.annotations.len() < MOST_ANNOTATIONS => last.annotations.push((ticks, annotation)),
+            Some(last) if last.annotations.len() < most => last.annotations.push((ticks, annotation)),
             _ => return Some(annotation),
         }
         None
@@ -201,23 +219,37 @@ impl TrackedCalls {
         self.calls.get_mut(self.delivered)
     }
 
-    /// The call that was last returned by one of the two is delivered.
-    pub fn delivered(&mut self) {
+    /// The call that was last returned by one of the two is delivered. If more than `most_left` are remembered without an end, returns
+    /// one of them, whose end will not be recognised: one that was left, or a nested one, before one that may be under way.
+    pub fn delivered(&mut self, most_left: usize) -> Option<TrackedCall> {
         self.delivered += 1;
-        self.forget(self.delivered - 1);
-        if self.delivered > MOST_LEFT + LAST {
-            let oldest = self.calls.pop_front();
-            self.in_flight -= usize::from(oldest.is_some_and(|oldest| oldest.is_in_flight()));
-            self.delivered -= 1;
+        self.forget_old(self.delivered - 1);
+        if self.delivered <= most_left + LAST {
+            return None;
+        }
+        let is_first_choice = |tracked: &TrackedCall| tracked.is_left || tracked.call.is_nested;
+        let at = self.calls.iter().take(self.delivered).position(is_first_choice).unwrap_or(0);
+        let dropped = self.calls.remove(at)?;
+        self.delivered -= 1;
+        self.in_flight -= usize::from(dropped.is_in_flight());
+        Some(dropped)
+    }
+
+    /// Forgets the call at this index, unless it is one of the last few or its end may still come.
+    fn forget_old(&mut self, at: usize) {
+        if at + LAST < self.calls.len() {
+            self.forget(at);
         }
     }
 
-    /// Forgets the call at this index, unless something may still come.
+    /// Forgets the call at this index, unless its end may still come.
     fn forget(&mut self, at: usize) {
-        let is_last = at + LAST >= self.calls.len();
-        if at < self.delivered && !is_last && !self.calls[at].awaits_end {
+        if at < self.delivered && !self.calls[at].awaits_end {
             self.calls.remove(at);
             self.delivered -= 1;
+            if self.calls.len() <= LAST && self.calls.capacity() > 16 * LAST {
+                self.calls.shrink_to_fit();
+            }
         }
     }
 }

@@ -171,6 +171,30 @@ fn a_duration_that_does_not_fit_is_waited_for() {
 }
 
 #[test]
+fn a_call_whose_duration_comes_too_late_is_shown_once() {
+    let mut interpreter = Interpreter::live(origin());
+    let mut slots = vec![call(1, Is::Ended(u32::MAX, 0))];
+    slots.extend((2..300).map(|number| nested(number, GOOD)));
+    slots.push(end(300, 1, 1 << 33, 0));
+    let events = interpret(&mut interpreter, &slots);
+    assert_eq!(events.iter().filter(|event| event.starts_with("returned 1 ")).count(), 1, "{events:?}");
+    assert_eq!((interpreter.account.total().in_flight, interpreter.account.total().bytes), (0, 128));
+}
+
+#[test]
+fn a_call_under_way_is_remembered_however_many_inside_it_were_left() {
+    let mut interpreter = Interpreter::live(origin());
+    let mut slots = vec![call(1, Is::Open)];
+    slots.extend((2..300).map(|number| nested(number, Is::Open)));
+    slots.push(end(300, 1, 9, 0));
+    let events = interpret(&mut interpreter, &slots);
+    assert_eq!(events.last().map(String::as_str), Some("returned 1 0 9"));
+    let mut rest = finish(&mut interpreter);
+    rest.extend(interpret(&mut interpreter, &[call(301, GOOD)]));
+    assert_eq!(interpreter.account.total().in_flight, 0, "{rest:?}");
+}
+
+#[test]
 fn what_a_thread_had_under_way_is_left_when_another_has_the_ring() {
     let mut interpreter = new();
     interpret(&mut interpreter, &[note(1, Note::Thread, &[0, 11]), call(2, Is::Open)]);
@@ -230,7 +254,7 @@ fn calls_that_never_end_take_no_more_than_their_share_of_memory() {
         assert_eq!(interpreter.account.total().in_flight, 1);
     }
     let slots: Vec<_> = (2..=100_000).map(|number| nested(number, GOOD)).collect();
-    for (mut interpreter, most) in [(new(), MOST_WAITING), (Interpreter::live(origin()), MOST_WAITING_LIVE)] {
+    for (mut interpreter, most) in [(new(), OFFLINE.waiting), (Interpreter::live(origin()), LIVE.waiting)] {
         interpret(&mut interpreter, &[call(1, Is::Open)]);
         interpret(&mut interpreter, &slots);
         assert!(interpreter.rings[&RING].calls.len() <= most + 8);

@@ -32,9 +32,7 @@ use super::symbol::{SYMBOL_OVERFLOW, SYMBOL_RANGE, SYMBOL_UNKNOWN};
 use super::words::{WORDS_ALIGN, WORDS_IGNORED, WORDS_PLACE, is_ignored};
 use crate::call::{Call, Form};
 use crate::functions::{Function, Support};
-use crate::policy::MOST;
 use crate::rule::{Rule, Subject, Verdict};
-use std::sync::OnceLock;
 
 /// What there is to check of a call of one function.
 pub struct Checklist {
@@ -80,26 +78,13 @@ impl Step {
     }
 }
 
-/// The functions that each rule applies to, by its number: those whose checklists name it, a bit each.
-fn functions() -> &'static [u32; MOST] {
-    static FUNCTIONS: OnceLock<[u32; MOST]> = OnceLock::new();
-    FUNCTIONS.get_or_init(|| {
-        let mut functions = [0; MOST];
-        for function in Function::ALL {
-            let Checklist { steps, advice, always } = checklist(&function.call(&[]));
-            let checked = steps.iter().chain(*always).flat_map(|step| step.rules(*function));
-            for rule in checked.chain(*advice) {
-                functions[usize::from(rule.number)] |= 1 << *function as u8;
-            }
-        }
-        functions
-    })
-}
-
 impl Rule {
-    /// Whether it is checked of this function.
+    /// Whether it is checked of this function: its checklist names it. Found anew each time: a table that is filled once takes
+    /// a lock, and a child that is forked meanwhile would wait for it.
     pub fn applies_to(&self, function: Function) -> bool {
-        functions()[usize::from(self.number)] >> function as u8 & 1 == 1
+        let Checklist { steps, advice, always } = checklist(&function.call(&[]));
+        let checked = steps.iter().chain(*always).flat_map(|step| step.rules(function));
+        checked.chain(*advice).any(|rule| rule.number == self.number)
     }
 
     /// The functions that it is checked of, in the order of the table.

@@ -5,12 +5,12 @@
 //! A worker that fails is started again. One that lost its supervisor is ended by the system.
 
 use super::Arguments;
+use super::diagnostics::report;
 use super::exposition::{self, Socket};
 use super::metrics::{Metrics, MetricsFormat, WorkerReport};
 use super::real_user::{RealUser, RealUsers};
 use super::search::{Round, Search};
 use super::system::{most_descriptors, never_wait, signals, wait};
-use crate::recording::run::say;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
@@ -118,7 +118,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     };
     let mut textfile = arguments.metrics_file.as_deref().map(Textfile::new);
     if let Some(path) = arguments.metrics_file.as_deref().filter(|path| path.extension() != Some("prom".as_ref())) {
-        say(format_args!("aclshim: {}: node_exporter reads only files whose names end in .prom", path.display()));
+        report(format_args!("aclshim: {}: node_exporter reads only files whose names end in .prom", path.display()));
     }
     let every = arguments.metrics_interval;
     loop {
@@ -215,7 +215,7 @@ impl Supervisor {
     fn hold_back(&mut self, owner: RealUser, user: u32) {
         self.found.held_back.entry(owner).or_default().insert(user);
         if self.said_held_back.insert(owner) {
-            say(format_args!(
+            report(format_args!(
                 "aclshim: user {user} waits for a worker, and maybe others do: {owner} may have {MOST_OF_ONE} at a time, and all \
                  together {MOST_WORKERS}; records that waiting users' rings have no room for are lost"
             ));
@@ -232,7 +232,7 @@ impl Supervisor {
         self.said_many.retain(|user| files.get(user).is_some_and(|count| *count > MANY_FILES));
         for (user, count) in files.iter().filter(|(_, count)| **count > MANY_FILES) {
             if self.said_many.insert(*user) {
-                say(format_args!(
+                report(format_args!(
                     "aclshim: {}: user {user} has {count} ring files there; new ones may be found late because of them, and records \
                      that their rings have no room for be lost: `aclshim clean --rings` removes those that nobody needs",
                     self.folder.display()
@@ -307,7 +307,7 @@ impl Supervisor {
         self.failed.insert(user, FailedWorker { at: Instant::now(), wait });
         self.is_well &= !self.once;
         // Reported before it is counted: a reader of the metric then finds the reason.
-        say(format_args!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis()));
+        report(format_args!("aclshim: the worker for user {user}: {why}; next try in {} ms", wait.as_millis()));
         lock(&self.metrics).failures += 1;
     }
 
@@ -321,7 +321,7 @@ impl Supervisor {
             self.listen();
         }
         for (user, worker) in &mut self.workers {
-            say(format_args!(
+            report(format_args!(
                 "aclshim: the worker for user {user} did not end within {} s and was killed: what it had not written is \
                  still in the rings, for the next collector or `aclshim recover`, and the metrics lack its last report",
                 LAST.as_secs()
@@ -361,11 +361,11 @@ impl WorkerProcess {
             }
             while let Some(end) = self.complaint.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = self.complaint.drain(..=end).collect();
-                say(format_args!("{}", String::from_utf8_lossy(&line[..end])));
+                report(format_args!("{}", String::from_utf8_lossy(&line[..end])));
             }
             if self.complaint.len() > LONGEST_COMPLAINT || is_over && !self.complaint.is_empty() {
                 let line = std::mem::take(&mut self.complaint);
-                say(format_args!("{}", String::from_utf8_lossy(&line)));
+                report(format_args!("{}", String::from_utf8_lossy(&line)));
             }
             if is_over {
                 // Otherwise it would always be ready to be read.
@@ -492,7 +492,7 @@ impl<'a> Textfile<'a> {
             Ok(()) => self.is_troubled = false,
             Err(error) if !self.is_troubled => {
                 let path = self.path.display();
-                say(format_args!("aclshim: {path}: the metrics cannot be written: {error}; tried again"));
+                report(format_args!("aclshim: {path}: the metrics cannot be written: {error}; tried again"));
                 self.is_troubled = true;
             }
             Err(_) => {}
