@@ -8,8 +8,8 @@ mod keeping;
 mod support;
 
 use aclshim_collect::modules::Modules;
-use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
+use aclshim_collect::visitor::{Lost, Remark, Seen, Watch};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingFile};
 use aclshim_trace::record::decode;

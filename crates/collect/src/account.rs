@@ -246,7 +246,7 @@ impl Account {
         }
     }
 
-    /// Adds a [common](crate::seen::Plain) call that returned 0, and how long it took, if that is known.
+    /// Adds a [common](crate::visitor::Plain) call that returned 0, and how long it took, if that is known.
     #[inline(always)]
     pub(crate) fn common(&mut self, slot: &Words, duration_ns: Option<u64>) {
         let head = Head(slot[0]);

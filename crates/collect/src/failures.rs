@@ -1,7 +1,7 @@
 //! Calls that fail, or return something else than the rulebook says: which of them are reported, and in which words.
 
 use crate::judge::{Drift, MOST_SITES};
-use crate::seen::Seen;
+use crate::visitor::CallView;
 use aclshim_facts::Function;
 use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};
 use aclshim_facts::message::code_message;
@@ -49,8 +49,8 @@ pub(crate) enum ProbeEnd {
 
 impl Failures {
     /// The message about a call that returned `code`, unless it is only counted, or may be a probe.
-    pub fn failed(&mut self, call: &Seen<'_>, code: i32, time_ns: u64) -> Option<String> {
-        let Seen { whose, function, call: record, .. } = *call;
+    pub fn failed(&mut self, call: &CallView<'_>, code: i32, time_ns: u64) -> Option<String> {
+        let CallView { whose, function, call: record, .. } = *call;
         let is_absence = code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT && may_be_missing(function);
         if is_absence && record.is_of_vendor() && !is_explained(call) {
             let site = record.site;
@@ -86,7 +86,7 @@ impl Failures {
 
     /// A call of something that is not there is a question if the program then does it in another way: then that is
     /// reported once, and it is no failure.
-    pub fn end_probe(&mut self, next: &Seen<'_>) -> Option<ProbeEnd> {
+    pub fn end_probe(&mut self, next: &CallView<'_>) -> Option<ProbeEnd> {
         let probe = self.probes.remove(&next.whose.ring)?;
         let Probe { function, site, time_ns, .. } = probe;
         if next.function == function || next.code() != Some(ACL_SUCCESS) {
@@ -116,7 +116,7 @@ impl Failures {
     }
 
     /// That the vendor returned something else for a call than the rulebook says, if that is one of the first times.
-    pub fn drift(&mut self, call: &Seen<'_>) -> Option<Drift> {
+    pub fn drift(&mut self, call: &CallView<'_>) -> Option<Drift> {
         let drift = call.whose.platform.drift(call.function, call.call)?;
         let count = self.drifts.entry((call.function, drift.expected, drift.returned)).or_default();
         *count += 1;
@@ -125,7 +125,7 @@ impl Failures {
 }
 
 /// Whether a call that is not supported breaks a rule, and so is no question whether the function is there.
-fn is_explained(call: &Seen<'_>) -> bool {
+fn is_explained(call: &CallView<'_>) -> bool {
     let mut is_explained = false;
     judge_each(&call.whose.platform.subject(call.function, call.call), &mut |rule, _| {
         let is_absence = std::ptr::eq(rule, &UNSUPPORTED_PRODUCT) || std::ptr::eq(rule, &UNSUPPORTED_RELEASE);
@@ -135,7 +135,7 @@ fn is_explained(call: &Seen<'_>) -> bool {
     is_explained
 }
 
-fn message(call: &Seen<'_>, code: i32) -> String {
+fn message(call: &CallView<'_>, code: i32) -> String {
     if call.call.is_injected() {
         format!("{} returned {code}, because an injection asked for it", call.function.row().name)
     } else {

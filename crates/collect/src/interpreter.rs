@@ -2,14 +2,14 @@
 //!
 //! Records come ring by ring in the order of their numbers, from a drain that reads the rings of a living process as well
 //! as from a reader of traces. Calls that have not ended are remembered in [`calls`], and nowhere else. Everything that is
-//! said of a process, live or afterwards, is said by a [visitor](crate::seen::Watch) of these events.
+//! said of a process, live or afterwards, is said by a [visitor](crate::visitor::Watch) of these events.
 
 use crate::account::Account;
 use crate::common::{Common, numbered};
-use crate::glance::{self, LAST, Run};
-use crate::judge::{Judge, JudgedCall, Told as ReportedFinding};
+use crate::judge::{Judge, JudgedCall, ReportedFinding};
 use crate::labels::Labels;
-use crate::seen::{FindingView, Lost, Remark, Seen, Watch, Whose};
+use crate::quick_check::{self, LAST, Run};
+use crate::visitor::{AnnotationView, CallView, CallVisitor, FindingView, Lost, ProcessView};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::{Head, Layout, Words};
@@ -101,14 +101,14 @@ impl Interpreter {
         self.rings.get(&ring).map_or(0, |state| state.thread)
     }
 
-    pub(crate) fn whose(&self, ring: u32, thread: u32) -> Whose<'_> {
+    pub(crate) fn whose(&self, ring: u32, thread: u32) -> ProcessView<'_> {
         let Self { origin, number, labels, judge, .. } = self;
         let (modules, platform) = (judge.known_modules(), judge.platform());
-        Whose { origin, process: *number, ring, thread, modules, labels, platform }
+        ProcessView { origin, process: *number, ring, thread, modules, labels, platform }
     }
 
     /// Says which thread the records of a block are of, if that is known.
-    pub(crate) fn block<W: Watch + ?Sized>(&mut self, head: &BlockHead, watch: &mut W) {
+    pub(crate) fn block<W: CallVisitor + ?Sized>(&mut self, head: &BlockHead, watch: &mut W) {
         let state = self.rings.entry(head.ring).or_default();
         // Behind a gap the thread may be another one, and the record that says so may be missing.
         let is_known = head.thread != 0 || head.first > state.end;
@@ -124,11 +124,17 @@ impl Interpreter {
     }
 
     /// Takes consecutive slots of a ring, as far as they are new; returns how many were.
-    pub(crate) fn add<W: Watch + ?Sized>(&mut self, ring: u32, first: u64, slots: &[Words], watch: &mut W) -> u64 {
+    pub(crate) fn add<W: CallVisitor + ?Sized>(
+        &mut self,
+        ring: u32,
+        first: u64,
+        slots: &[Words],
+        watch: &mut W,
+    ) -> u64 {
         self.of_ring(ring, |it, state| it.add_to(ring, state, first, slots, watch))
     }
 
-    fn add_to<W: Watch + ?Sized>(
+    fn add_to<W: CallVisitor + ?Sized>(
         &mut self,
         ring: u32,
         state: &mut RingState,
@@ -150,7 +156,7 @@ impl Interpreter {
                 self.settle_state(ring, state, watch);
             }
             if !state.calls.is_waiting() {
-                let run = self.judge.glance().run(&self.functions, rest, |_| ());
+                let run = self.judge.quick_check().run(&self.functions, rest, |_| ());
                 if run.count > 0 {
                     self.pass(state, number, rest, &run);
                     self.show(ring, state.thread, number, &rest[..run.count], watch);
@@ -173,7 +179,7 @@ impl Interpreter {
 
     /// Leaves the [common](Common) calls that a block begins with to a [side](side::Side), unless calls wait before them.
     /// Returns the thread that they are of.
-    pub(crate) fn cede<W: Watch + ?Sized>(
+    pub(crate) fn cede<W: CallVisitor + ?Sized>(
         &mut self,
         head: &BlockHead,
         slots: &[Words],
@@ -213,16 +219,16 @@ impl Interpreter {
     }
 
     /// Adds up and shows common calls.
-    fn show<W: Watch + ?Sized>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
+    fn show<W: CallVisitor + ?Sized>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
         let Self { functions, judge, account, origin, number, labels, .. } = self;
         let (modules, platform) = (judge.known_modules(), judge.platform());
-        let whose = Whose { origin, process: *number, ring, thread, modules, labels, platform };
-        Common { functions, glance: judge.glance(), whose }.show(first, slots, account, watch);
+        let whose = ProcessView { origin, process: *number, ring, thread, modules, labels, platform };
+        Common { functions, quick_check: judge.quick_check(), whose }.show(first, slots, account, watch);
     }
 
-    fn entry<W: Watch + ?Sized>(&mut self, ring: u32, state: &mut RingState, entry: Entry, watch: &mut W) {
+    fn entry<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, entry: Entry, watch: &mut W) {
         while let Some((near, slot)) = state.failed.pop_back() {
-            if let Some(function) = glance::function(&self.functions, &slot) {
+            if let Some(function) = quick_check::function(&self.functions, &slot) {
                 state.calls.push_delivered(function, numbered(&slot, near));
             }
         }
@@ -244,9 +250,9 @@ impl Interpreter {
             Entry::Annotation { ticks, annotation: what } => {
                 self.labels.learn(ticks, &what);
                 let whose = self.whose(ring, state.thread);
-                watch.annotated(&Remark { whose, ticks, what: &what });
+                watch.annotated(&AnnotationView { whose, ticks, what: &what });
                 if let Some(what) = state.calls.annotate(ticks, what, self.limits.annotations) {
-                    watch.remark(&Remark { whose, ticks, what: &what });
+                    watch.remark(&AnnotationView { whose, ticks, what: &what });
                 }
             }
             Entry::Lost { from, to, calls, notes } => {
@@ -257,7 +263,7 @@ impl Interpreter {
         }
     }
 
-    fn begin<W: Watch + ?Sized>(&mut self, ring: u32, state: &mut RingState, call: Call, watch: &mut W) {
+    fn begin<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, call: Call, watch: &mut W) {
         let function = self.functions.get(usize::from(call.function)).copied().flatten();
         self.account.begun(function, &call);
         if !call.is_nested {
@@ -278,7 +284,7 @@ impl Interpreter {
         state.calls.push(tracked);
     }
 
-    fn end<W: Watch + ?Sized>(&mut self, ring: u32, state: &mut RingState, of: u64, end: End, watch: &mut W) {
+    fn end<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, of: u64, end: End, watch: &mut W) {
         let RingState { calls, thread, .. } = state;
         calls.end(of, end, |tracked, was_in_flight| {
             let TrackedCall { function, call, .. } = tracked;
@@ -290,7 +296,7 @@ impl Interpreter {
         });
     }
 
-    fn note<W: Watch + ?Sized>(
+    fn note<W: CallVisitor + ?Sized>(
         &mut self,
         ring: u32,
         state: &mut RingState,
@@ -313,7 +319,7 @@ impl Interpreter {
     }
 
     /// Judges the last call of a ring: no more notes about it follow. Then delivers the calls of which all is known.
-    fn settle_state<W: Watch + ?Sized>(&mut self, ring: u32, state: &mut RingState, watch: &mut W) {
+    fn settle_state<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, watch: &mut W) {
         let RingState { calls, thread, .. } = state;
         if let Some(last) = calls.last_waiting().filter(|last| last.rules.is_none()) {
             let notes = last.take_notes();
@@ -328,7 +334,7 @@ impl Interpreter {
         self.deliver_complete(ring, state, watch);
     }
 
-    fn deliver_complete<W: Watch + ?Sized>(&mut self, ring: u32, state: &mut RingState, watch: &mut W) {
+    fn deliver_complete<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, watch: &mut W) {
         while let Some(tracked) = state.calls.next_complete(self.limits.waiting) {
             self.deliver(ring, state.thread, tracked, watch);
             self.delivered(state);
@@ -343,7 +349,7 @@ impl Interpreter {
         }
     }
 
-    fn deliver<W: Watch + ?Sized>(&self, ring: u32, thread: u32, tracked: &mut TrackedCall, watch: &mut W) {
+    fn deliver<W: CallVisitor + ?Sized>(&self, ring: u32, thread: u32, tracked: &mut TrackedCall, watch: &mut W) {
         if let Some(view) = self.view(ring, thread, tracked) {
             if tracked.awaits_end() && view.call.end.is_some() {
                 // The record of its duration is missing.
@@ -354,11 +360,11 @@ impl Interpreter {
         }
         let whose = self.whose(ring, thread);
         for (ticks, what) in std::mem::take(&mut tracked.annotations) {
-            watch.remark(&Remark { whose, ticks, what: &what });
+            watch.remark(&AnnotationView { whose, ticks, what: &what });
         }
     }
 
-    fn finish_state<W: Watch + ?Sized>(&mut self, ring: u32, state: &mut RingState, watch: &mut W) {
+    fn finish_state<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, watch: &mut W) {
         self.settle_state(ring, state, watch);
         while let Some(tracked) = state.calls.next_waiting() {
             self.deliver(ring, state.thread, tracked, watch);
@@ -366,13 +372,13 @@ impl Interpreter {
         }
     }
 
-    fn view<'a>(&'a self, ring: u32, thread: u32, tracked: &'a TrackedCall) -> Option<Seen<'a>> {
+    fn view<'a>(&'a self, ring: u32, thread: u32, tracked: &'a TrackedCall) -> Option<CallView<'a>> {
         let rules = self.judge.in_force(tracked.rules.unwrap_or(0));
         let (whose, call) = (self.whose(ring, thread), &tracked.call);
-        Some(Seen { whose, function: tracked.function?, call, rules, is_left: tracked.is_left() })
+        Some(CallView { whose, function: tracked.function?, call, rules, is_left: tracked.is_left() })
     }
 
-    fn report<W: Watch + ?Sized>(
+    fn report<W: CallVisitor + ?Sized>(
         &self,
         ring: u32,
         thread: u32,
@@ -387,12 +393,12 @@ impl Interpreter {
     }
 
     /// Judges the last call of a ring, and delivers the calls that have ended.
-    pub(crate) fn settle<W: Watch + ?Sized>(&mut self, ring: u32, watch: &mut W) {
+    pub(crate) fn settle<W: CallVisitor + ?Sized>(&mut self, ring: u32, watch: &mut W) {
         self.of_ring(ring, |it, state| it.settle_state(ring, state, watch));
     }
 
     /// Judges and delivers all calls of a ring: nothing follows.
-    pub(crate) fn finish<W: Watch + ?Sized>(&mut self, ring: u32, watch: &mut W) {
+    pub(crate) fn finish<W: CallVisitor + ?Sized>(&mut self, ring: u32, watch: &mut W) {
         self.of_ring(ring, |it, state| it.finish_state(ring, state, watch));
     }
 }

@@ -4,9 +4,9 @@
 //! that the process found out, and as its settings ask. What only the host could see, the arrays of a batch, comes as
 //! notes behind the record. The [interpreter](crate::interpreter) gathers these and decides when a call is judged.
 
-use crate::glance::Glance;
 use crate::modules::{Modules, Site};
 use crate::mute::Mute;
+use crate::quick_check::QuickCheck;
 use aclshim_facts::Function;
 use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
@@ -73,7 +73,7 @@ impl Platform {
 /// The rulebook at work on one process.
 pub struct Judge {
     platform: Platform,
-    glance: Glance,
+    quick_check: QuickCheck,
     policy: Policy,
     /// The rules that are off, a bit each.
     off: u128,
@@ -84,7 +84,7 @@ pub struct Judge {
     nonsense: Vec<String>,
     modules: Modules,
     /// How often each rule was broken at each call site, here or on which of the other products.
-    seen: BTreeMap<Seen, u64>,
+    seen: BTreeMap<CallView, u64>,
     totals: BTreeMap<String, Total>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct JudgedCall<'a> {
 
 /// A finding that is to be told.
 #[derive(Clone)]
-pub struct Told {
+pub struct ReportedFinding {
     /// The rule.
     pub rule: &'static Rule,
     /// How bad it is here.
@@ -193,7 +193,7 @@ fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
 pub(crate) const MOST_SITES: usize = 4096;
 
 /// What was told: the rule, the other product by its number, and the call site.
-type Seen = (u8, Option<usize>, u64);
+type CallView = (u8, Option<usize>, u64);
 
 impl Judge {
     /// For the process that a header describes.
@@ -218,7 +218,7 @@ impl Judge {
         let mut judge = Self {
             off,
             platform: Platform::default(),
-            glance: Glance::new(others.is_empty()),
+            quick_check: QuickCheck::new(others.is_empty()),
             policy,
             others,
             mute,
@@ -238,7 +238,7 @@ impl Judge {
             cann: Version::parse(first_of(recorded(&origin.settings, &CANN), &origin.cann)),
             form: FormSetting::recorded_in(&origin.settings).and_then(|set| set.form().or(origin.form)),
         };
-        self.glance.learn(self.platform.form);
+        self.quick_check.learn(self.platform.form);
     }
 
     /// A product that the rulebook does not know, if that is what the process runs on.
@@ -273,8 +273,8 @@ impl Judge {
     }
 
     /// The quick look at calls of one slot.
-    pub(crate) fn glance(&self) -> &Glance {
-        &self.glance
+    pub(crate) fn quick_check(&self) -> &QuickCheck {
+        &self.quick_check
     }
 
     /// So many more calls whose addresses are not aligned, at call sites that this was told of.
@@ -294,7 +294,11 @@ impl Judge {
     }
 
     /// Judges a call with what the host has noted about it. Returns the rules that it breaks, and the findings to report.
-    pub(crate) fn judge(&mut self, of: &JudgedCall<'_>, noted: &[record::RecordedFinding]) -> (u128, Vec<Told>) {
+    pub(crate) fn judge(
+        &mut self,
+        of: &JudgedCall<'_>,
+        noted: &[record::RecordedFinding],
+    ) -> (u128, Vec<ReportedFinding>) {
         let JudgedCall { function, call, .. } = *of;
         let mut reported = Vec::new();
         let subject = self.platform.subject(function, call);
@@ -326,7 +330,7 @@ impl Judge {
     }
 
     /// What the host has found. Returns the findings to report.
-    pub(crate) fn noted(&mut self, of: &JudgedCall<'_>, noted: &[record::RecordedFinding]) -> Vec<Told> {
+    pub(crate) fn noted(&mut self, of: &JudgedCall<'_>, noted: &[record::RecordedFinding]) -> Vec<ReportedFinding> {
         let mut reported = Vec::new();
         let subject = self.platform.subject(of.function, of.call);
         for finding in noted {
@@ -354,7 +358,7 @@ impl Judge {
         subject: &Subject<'_>,
         of: &JudgedCall<'_>,
         here: u128,
-        reported: &mut Vec<Told>,
+        reported: &mut Vec<ReportedFinding>,
     ) {
         let (name, product) = self.others[other].clone();
         let there = Subject { world: World { product: Some(product), ..subject.world }, ..*subject };
@@ -383,7 +387,7 @@ impl Judge {
         of: &JudgedCall<'_>,
         on: Option<usize>,
         message: impl FnOnce(&Finding) -> String,
-    ) -> Option<Told> {
+    ) -> Option<ReportedFinding> {
         let JudgedCall { function, call, frames } = *of;
         let action = self.policy.action(rule.number.into(), finding.severity);
         if action == Action::Off {
@@ -406,7 +410,7 @@ impl Judge {
         *count += 1;
         let count = *count;
         if rule.has_quick_check && on.is_none() {
-            self.glance.told(call.site);
+            self.quick_check.told(call.site);
         }
         let most = if is_said_once(rule, finding.severity) { 1 } else { MOST };
         if count > most {
@@ -424,7 +428,7 @@ impl Judge {
         let arguments = function.row().arguments;
         let name =
             |frame: &u64| self.modules.site(*frame).map_or_else(|| format!("{frame:#x}"), |site| site.to_string());
-        Some(Told {
+        Some(ReportedFinding {
             rule,
             severity: finding.severity,
             action,

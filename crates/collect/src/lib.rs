@@ -15,9 +15,9 @@
 //! | [`line`], [`lines`], [`log`], [`schema`] | the log: how lines are declared, which there are, writing, the page |
 //! | [`interpreter`] | records into typed events: the one place that remembers open calls |
 //! | `log_writer`, `failures`, `shape` | the visitor that writes the log of a process, of its failed calls, and of a call's arguments |
-//! | [`judge`], `glance`, [`mute`], [`modules`], `module_lookup`, `stderr` | findings: what the rulebook says of the calls, and what is reported of that |
+//! | [`judge`], `quick_check`, [`mute`], [`modules`], `module_lookup`, `stderr` | findings: what the rulebook says of the calls, and what is reported of that |
 //! | [`ownership`] | whose rings count for a directory |
-//! | [`account`], [`trace_set`], `process`, `common`, [`seen`] | what records add up to, and reading them back from a directory call by call |
+//! | [`account`], [`trace_set`], `process`, `common`, [`visitor`] | what records add up to, and reading them back from a directory call by call |
 
 pub mod account;
 pub mod adoption;
@@ -28,7 +28,6 @@ mod directory;
 pub mod drain;
 pub mod failure;
 mod failures;
-mod glance;
 pub mod inside;
 pub mod interpreter;
 pub mod json;
@@ -46,15 +45,16 @@ pub mod names;
 pub mod outside;
 pub mod ownership;
 mod process;
+mod quick_check;
 pub mod schema;
 #[cfg(test)]
 mod scratch;
-pub mod seen;
 pub mod segment;
 mod shape;
 mod stderr;
 mod subscriber;
 pub mod trace_set;
 mod usage;
+pub mod visitor;
 
 pub use subscriber::install;

@@ -11,9 +11,9 @@ use crate::judge::{Judge, Total};
 use crate::line::Address;
 use crate::lines;
 use crate::log::Log;
-use crate::seen::{FindingView, Lost, Plain, Remark, Seen, Watch};
 use crate::shape::Shape;
 use crate::stderr::Stderr;
+use crate::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost};
 use aclshim_facts::policy::Action;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::REFUSED;
@@ -123,7 +123,7 @@ impl LogWriter {
     }
 
     /// A line of its own for a call, or for a failure.
-    fn write_call(&mut self, call: &Seen<'_>) {
+    fn write_call(&mut self, call: &CallView<'_>) {
         let code = call.code().unwrap_or(0);
         if code == 0 && !self.writes_all {
             return;
@@ -166,9 +166,9 @@ impl LogWriter {
         };
     }
 
-    fn write_drift(&mut self, call: &Seen<'_>) {
+    fn write_drift(&mut self, call: &CallView<'_>) {
         let Some(drift) = self.failures.drift(call) else { return };
-        let Seen { whose, function, call: record, .. } = *call;
+        let CallView { whose, function, call: record, .. } = *call;
         let row = function.row();
         let arguments: Vec<String> =
             record.arguments.iter().take(row.arguments.len()).map(|word| format!("{word:#x}")).collect();
@@ -276,32 +276,32 @@ impl LogWriter {
     }
 }
 
-impl Watch for LogWriter {
+impl CallVisitor for LogWriter {
     /// A call that has ended has its line by now.
-    fn call(&mut self, call: &Seen<'_>) {
+    fn call(&mut self, call: &CallView<'_>) {
         if call.call.end.is_none() {
             self.write_call(call);
         }
     }
 
     #[inline]
-    fn plain(&mut self, plain: &Plain<'_>) {
+    fn plain(&mut self, plain: &CommonCallView<'_>) {
         if self.writes_all || self.failures.is_probed(plain.whose.ring) {
             let call = plain.call();
-            let Plain { whose, function, rules, .. } = *plain;
-            let view = Seen { whose, function, call: &call, rules, is_left: false };
+            let CommonCallView { whose, function, rules, .. } = *plain;
+            let view = CallView { whose, function, call: &call, rules, is_left: false };
             self.begun(&view);
             self.write_call(&view);
         }
     }
 
-    fn begun(&mut self, call: &Seen<'_>) {
+    fn begun(&mut self, call: &CallView<'_>) {
         if let Some(end) = self.failures.end_probe(call) {
             self.probe_ended(end);
         }
     }
 
-    fn returned(&mut self, call: &Seen<'_>) {
+    fn returned(&mut self, call: &CallView<'_>) {
         self.write_drift(call);
         self.write_call(call);
     }
@@ -353,8 +353,8 @@ impl Watch for LogWriter {
         let _ = self.log.line(realtime_ns(), &line);
     }
 
-    fn annotated(&mut self, remark: &Remark<'_>) {
-        let Remark { whose, ticks, what } = *remark;
+    fn annotated(&mut self, remark: &AnnotationView<'_>) {
+        let AnnotationView { whose, ticks, what } = *remark;
         let time_ns = remark.time_ns().unwrap_or_else(realtime_ns);
         let (labels, thread) = (whose.labels, whose.thread.into());
         let _ = match what {

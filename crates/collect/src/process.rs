@@ -1,12 +1,12 @@
 //! What a reader of traces knows of one process: what its records say, where they came from, and what is missing.
 
 use crate::account::Sums;
-use crate::glance::Run;
 use crate::interpreter::Interpreter;
-use crate::judge::Told;
+use crate::judge::ReportedFinding;
 use crate::labels::is_told;
 use crate::modules::Modules;
-use crate::seen::{FindingView, Lost, Plain, Remark, Seen, Watch, Whose};
+use crate::quick_check::Run;
+use crate::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost, ProcessView};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::REFUSED;
@@ -42,7 +42,7 @@ pub struct Process {
 /// A finding, and the call that it is about.
 pub struct Found {
     /// What was found.
-    pub told: Told,
+    pub told: ReportedFinding,
     /// The function.
     pub function: Function,
     /// The thread.
@@ -112,12 +112,12 @@ impl Process {
         self.judge.known_modules()
     }
 
-    pub(crate) fn whose(&self, ring: u32, thread: u32) -> Whose<'_> {
+    pub(crate) fn whose(&self, ring: u32, thread: u32) -> ProcessView<'_> {
         self.interpreter.whose(ring, thread)
     }
 
     /// The thread that a new block of a ring begins with, if that is known.
-    pub(crate) fn thread<W: Watch + ?Sized>(&mut self, head: &BlockHead, watch: &mut W) {
+    pub(crate) fn thread<W: CallVisitor + ?Sized>(&mut self, head: &BlockHead, watch: &mut W) {
         self.interpreter.block(head, &mut Collector { findings: &mut self.findings, watch });
     }
 
@@ -146,13 +146,20 @@ impl Process {
     }
 
     /// Adds consecutive slots of a ring, as far as they are new.
-    pub(crate) fn add<W: Watch + ?Sized>(&mut self, ring: u32, first: u64, slots: &[Words], from: From, watch: &mut W) {
+    pub(crate) fn add<W: CallVisitor + ?Sized>(
+        &mut self,
+        ring: u32,
+        first: u64,
+        slots: &[Words],
+        from: From,
+        watch: &mut W,
+    ) {
         let visitor = &mut Collector { findings: &mut self.findings, watch };
         self.slots[from as usize] += self.interpreter.add(ring, first, slots, visitor);
     }
 
     /// See [`Interpreter::cede`].
-    pub(crate) fn cede<W: Watch + ?Sized>(
+    pub(crate) fn cede<W: CallVisitor + ?Sized>(
         &mut self,
         head: &BlockHead,
         slots: &[Words],
@@ -166,12 +173,12 @@ impl Process {
     }
 
     /// Judges the last call of a ring, and hands on what has ended.
-    pub(crate) fn settle<W: Watch + ?Sized>(&mut self, ring: u32, watch: &mut W) {
+    pub(crate) fn settle<W: CallVisitor + ?Sized>(&mut self, ring: u32, watch: &mut W) {
         self.interpreter.settle(ring, &mut Collector { findings: &mut self.findings, watch });
     }
 
     /// Judges and hands on what is still held of a ring: nothing follows.
-    pub(crate) fn finish<W: Watch + ?Sized>(&mut self, ring: u32, watch: &mut W) {
+    pub(crate) fn finish<W: CallVisitor + ?Sized>(&mut self, ring: u32, watch: &mut W) {
         self.interpreter.finish(ring, &mut Collector { findings: &mut self.findings, watch });
     }
 }
@@ -182,7 +189,7 @@ struct Collector<'a, W: ?Sized> {
     watch: &'a mut W,
 }
 
-impl<W: Watch + ?Sized> Watch for Collector<'_, W> {
+impl<W: CallVisitor + ?Sized> CallVisitor for Collector<'_, W> {
     fn finding(&mut self, finding: &FindingView<'_>) {
         let call = finding.call;
         self.findings.push(Found {
@@ -198,20 +205,20 @@ impl<W: Watch + ?Sized> Watch for Collector<'_, W> {
         self.watch.finding(finding);
     }
 
-    fn call(&mut self, call: &Seen<'_>) {
+    fn call(&mut self, call: &CallView<'_>) {
         self.watch.call(call);
     }
 
     #[inline(always)]
-    fn plain(&mut self, plain: &Plain<'_>) {
+    fn plain(&mut self, plain: &CommonCallView<'_>) {
         self.watch.plain(plain);
     }
 
-    fn begun(&mut self, call: &Seen<'_>) {
+    fn begun(&mut self, call: &CallView<'_>) {
         self.watch.begun(call);
     }
 
-    fn returned(&mut self, call: &Seen<'_>) {
+    fn returned(&mut self, call: &CallView<'_>) {
         self.watch.returned(call);
     }
 
@@ -219,11 +226,11 @@ impl<W: Watch + ?Sized> Watch for Collector<'_, W> {
         self.watch.lost(lost);
     }
 
-    fn annotated(&mut self, remark: &Remark<'_>) {
+    fn annotated(&mut self, remark: &AnnotationView<'_>) {
         self.watch.annotated(remark);
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
         self.watch.remark(remark);
     }
 }

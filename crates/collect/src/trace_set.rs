@@ -9,7 +9,7 @@ use crate::modules::Modules;
 use crate::ownership::Ignored;
 use crate::process::From;
 pub use crate::process::{Found, Process};
-use crate::seen::{Abreast, Watch};
+use crate::visitor::{CallVisitor, ParallelVisitor};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::RingReader;
 use aclshim_trace::record::slot::Words;
@@ -105,7 +105,11 @@ impl TraceSet {
     /// Reads traces, rings and directories: of a directory its traces, and the rings in [`ReadOptions::ring_folders`] and in
     /// itself whose processes write there. The order of the paths does not matter, nor whether they overlap. Called again, it
     /// reads what is new. Returns an error if a path cannot be read; a problem with one file of many goes to `troubles`.
-    pub fn read<W: Watch + ?Sized>(&mut self, paths: &[impl AsRef<Path>], visitor: &mut W) -> Result<(), FileError> {
+    pub fn read<W: CallVisitor + ?Sized>(
+        &mut self,
+        paths: &[impl AsRef<Path>],
+        visitor: &mut W,
+    ) -> Result<(), FileError> {
         match self.options.order {
             CallOrder::ByTime => self.read_by_time(paths, visitor),
             CallOrder::ByThread | CallOrder::ByThreadNamesFirst => self.read_each(paths, visitor, Self::trace),
@@ -113,13 +117,17 @@ impl TraceSet {
     }
 
     /// Reads as [`read`](Self::read) does with [`CallOrder::ByThread`], long traces with two threads.
-    pub fn read_parallel<W: Abreast>(&mut self, paths: &[impl AsRef<Path>], visitor: &mut W) -> Result<(), FileError> {
+    pub fn read_parallel<W: ParallelVisitor>(
+        &mut self,
+        paths: &[impl AsRef<Path>],
+        visitor: &mut W,
+    ) -> Result<(), FileError> {
         self.read_each(paths, visitor, Self::trace_parallel)
     }
 
     /// Judges the last call of every thread and shows the calls that were held back; with [`ReadOptions::follow`] all but
     /// those that have not ended.
-    pub fn finish<W: Watch + ?Sized>(&mut self, visitor: &mut W) {
+    pub fn finish<W: CallVisitor + ?Sized>(&mut self, visitor: &mut W) {
         for process in &mut self.processes {
             for ring in process.rings() {
                 if self.options.follow {
@@ -131,7 +139,7 @@ impl TraceSet {
         }
     }
 
-    fn read_each<W: Watch + ?Sized>(
+    fn read_each<W: CallVisitor + ?Sized>(
         &mut self,
         paths: &[impl AsRef<Path>],
         visitor: &mut W,
@@ -248,14 +256,14 @@ impl TraceSet {
         Ok(Trace { reader, process, moment })
     }
 
-    fn trace<W: Watch + ?Sized>(&mut self, path: &Path, visitor: &mut W) -> Result<(), Cause> {
+    fn trace<W: CallVisitor + ?Sized>(&mut self, path: &Path, visitor: &mut W) -> Result<(), Cause> {
         let trace = self.open(path)?;
         self.rest(path, trace, visitor);
         Ok(())
     }
 
     /// Reads a trace, with two threads if it is long and as far as it is intact.
-    fn trace_parallel<W: Abreast>(&mut self, path: &Path, visitor: &mut W) -> Result<(), Cause> {
+    fn trace_parallel<W: ParallelVisitor>(&mut self, path: &Path, visitor: &mut W) -> Result<(), Cause> {
         let mut trace = self.open(path)?;
         let good = trace.reader.good();
         if read_ahead::is_long(&trace.reader) && !self.options.follow {
@@ -270,7 +278,7 @@ impl TraceSet {
     }
 
     /// Reads a trace to its end.
-    fn rest<W: Watch + ?Sized>(&mut self, path: &Path, trace: Trace, visitor: &mut W) {
+    fn rest<W: CallVisitor + ?Sized>(&mut self, path: &Path, trace: Trace, visitor: &mut W) {
         let Trace { mut reader, process, moment } = trace;
         let process = &mut self.processes[process];
         let mut progress = Progress { report: self.options.progress.as_mut(), reported: reader.good() };
@@ -315,7 +323,7 @@ impl TraceSet {
         }
     }
 
-    fn snapshot<W: Watch + ?Sized>(&mut self, snapshot: Snapshot, visitor: &mut W) {
+    fn snapshot<W: CallVisitor + ?Sized>(&mut self, snapshot: Snapshot, visitor: &mut W) {
         let process = self.process_of(&snapshot);
         for (ring, first, slots) in &snapshot.runs {
             process.add(*ring, *first, slots, From::Ring, visitor);
@@ -367,7 +375,7 @@ struct Trace {
 }
 
 /// Takes a block of slots.
-fn add_slots<W: Watch + ?Sized>(process: &mut Process, head: &BlockHead, slots: &[Words], visitor: &mut W) {
+fn add_slots<W: CallVisitor + ?Sized>(process: &mut Process, head: &BlockHead, slots: &[Words], visitor: &mut W) {
     process.thread(head, visitor);
     process.add(head.ring, head.first, slots, From::Trace, visitor);
 }

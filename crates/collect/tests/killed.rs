@@ -7,9 +7,9 @@ use aclshim_collect::chain::Place;
 use aclshim_collect::drain::Drain;
 use aclshim_collect::names::{Who, stem};
 use aclshim_collect::outside::Outside;
-use aclshim_collect::seen::Nobody;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
+use aclshim_collect::visitor::NoVisitor;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile};
 use aclshim_trace::record::slot::{self, Layout};
@@ -72,7 +72,7 @@ fn ring_file(folder: &Path, out: &Path) -> PathBuf {
 /// Calls, slots in traces and in rings, and of how many files something is said.
 fn read(out: &Path, rings: &Path) -> (u64, [u64; 2], usize) {
     let mut set = TraceSet::new(ReadOptions { ring_folders: vec![rings.to_owned()], ..ReadOptions::default() });
-    set.read(&[out], &mut Nobody).unwrap();
+    set.read(&[out], &mut NoVisitor).unwrap();
     let troubles = set.troubles.len();
     let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     (process.account.total().calls, process.slots, troubles)
@@ -88,7 +88,7 @@ fn what_another_boot_has_left_is_not_dated_by_the_ticks_of_this_one() {
     let before = Origin::new(ring.header());
     adoption::finish(ring);
     let mut set = TraceSet::default();
-    set.read(&[&out], &mut Nobody).unwrap();
+    set.read(&[&out], &mut NoVisitor).unwrap();
     let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     assert_eq!(process.origin.calibration, before.calibration);
     let mut files = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
@@ -107,7 +107,7 @@ fn what_was_written_and_overwritten_before_it_was_given_back_is_not_lost() {
     let (path, place) = ring_of(&folder, &out, Mode::Flight);
     let overwritten = |message: &str| {
         let mut set = TraceSet::new(ReadOptions { ring_folders: vec![folder.clone()], ..ReadOptions::default() });
-        set.read(&[&out], &mut Nobody).unwrap();
+        set.read(&[&out], &mut NoVisitor).unwrap();
         let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
         let calls = process.account.total().calls;
         assert_eq!(calls + process.overwritten(), 150, "{message}: each call is there or is said to be lost");
@@ -238,7 +238,7 @@ fn a_ring_of_another_directory_is_removed_only_when_all_is_told() {
     assert!(look(&other), "neither its end nor what it has lost is told");
     assert!(!look(&out), "who writes there tells it");
     let mut set = TraceSet::default();
-    set.read(&[&out], &mut Nobody).unwrap();
+    set.read(&[&out], &mut NoVisitor).unwrap();
     let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     assert_eq!((process.account.total().calls, process.not_recorded), (CALLS, 3));
 

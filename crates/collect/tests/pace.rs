@@ -2,9 +2,9 @@
 
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
-use aclshim_collect::seen::Nobody;
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::trace_set::TraceSet;
+use aclshim_collect::visitor::NoVisitor;
 use aclshim_trace::record::slot::{self, Layout};
 use aclshim_trace::ring::layout::{Header, Moment};
 use aclshim_trace::segment::format::{BlockHead, kind};
@@ -44,7 +44,7 @@ fn the_pace_of_another_boot_is_that_of_the_moments_farthest_apart() {
     append(minute, &(100u64 + 1_000_000_000).to_le_bytes());
 
     let mut set = TraceSet::default();
-    set.read(&[&dir], &mut Nobody).unwrap();
+    set.read(&[&dir], &mut NoVisitor).unwrap();
     let process = set.processes().next().unwrap();
     for percent in [50, 100] {
         let duration = process.account.total().durations.percentile(percent).unwrap();

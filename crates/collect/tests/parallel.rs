@@ -2,8 +2,8 @@
 
 mod mixed;
 
-use aclshim_collect::seen::{Abreast, Lost, Remark, Seen, Watch};
 use aclshim_collect::trace_set::TraceSet;
+use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, Lost, ParallelVisitor};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,8 @@ impl Shown {
     }
 }
 
-impl Watch for Shown {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for Shown {
+    fn call(&mut self, seen: &CallView<'_>) {
         let (whose, call) = (seen.whose, seen.call);
         let when = (seen.time_ns(), seen.duration_ns());
         self.push(format!("{} {} {call:?} {when:?} {:x} {}", whose.ring, whose.thread, seen.rules, seen.is_left));
@@ -33,12 +33,12 @@ impl Watch for Shown {
         self.push(format!("{} lost {}", lost.whose.ring, lost.calls));
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
         self.push(format!("{} {:?}", remark.whose.ring, remark.what));
     }
 }
 
-impl Abreast for Shown {
+impl ParallelVisitor for Shown {
     fn another(&self) -> Self {
         Self::default()
     }

@@ -3,9 +3,9 @@
 use aclshim_collect::budget::Sizes;
 use aclshim_collect::chain::Place;
 use aclshim_collect::judge::rule_ids;
-use aclshim_collect::seen::{Nobody, Seen, Watch};
 use aclshim_collect::segment::TraceWriter;
 use aclshim_collect::trace_set::{Process, TraceSet};
+use aclshim_collect::visitor::{CallView, CallVisitor, NoVisitor};
 use aclshim_facts::rule::Severity;
 use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
 use aclshim_trace::record::{Extent, RecordedFinding, found_words};
@@ -47,8 +47,8 @@ fn write_slots(dir: &Path, function: &str, head: BlockHead, slots: &[Words]) {
 /// Reads it back.
 fn read(dir: &Path, look: impl FnOnce(&Process)) {
     let mut set = TraceSet::default();
-    set.read(&[dir], &mut Nobody).unwrap();
-    set.finish(&mut Nobody);
+    set.read(&[dir], &mut NoVisitor).unwrap();
+    set.finish(&mut NoVisitor);
     let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
     look(process);
     fs::remove_dir_all(dir).unwrap();
@@ -117,8 +117,8 @@ fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_
 #[derive(Default)]
 struct Broken(Vec<u128>);
 
-impl Watch for Broken {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for Broken {
+    fn call(&mut self, seen: &CallView<'_>) {
         self.0.push(seen.rules);
     }
 }

@@ -4,8 +4,8 @@ use crate::files::ring_folders;
 use crate::output::escape;
 use crate::reading::traces::say_troubles;
 use aclshim_collect::account::Histogram;
-use aclshim_collect::seen::{Seen, Watch};
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
+use aclshim_collect::visitor::{CallView, CallVisitor};
 use aclshim_facts::Function;
 use aclshim_facts::rule::Severity;
 use aclshim_facts::rules::RULES;
@@ -84,8 +84,8 @@ fn class(bytes: u64) -> Option<u32> {
     bytes.checked_sub(1).map(|less| less.checked_ilog2().map_or(0, |log| log + 1))
 }
 
-impl Watch for GroupedCalls {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for GroupedCalls {
+    fn call(&mut self, seen: &CallView<'_>) {
         if seen.call.is_nested {
             return;
         }

@@ -5,8 +5,8 @@ use crate::output::escape;
 use crate::reading::symbols::Symbols;
 use crate::reading::traces::{Nothing, Traces};
 use aclshim_collect::mute;
-use aclshim_collect::seen::Nobody;
 use aclshim_collect::trace_set::{CallOrder, Found, Process};
+use aclshim_collect::visitor::NoVisitor;
 use aclshim_facts::rule::Rule;
 use aclshim_facts::rules::RULES;
 use anyhow::Result;
@@ -131,7 +131,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let mut counts = SiteCounts::default();
     let set = match print {
         Print::Sarif => arguments.traces.read(CallOrder::ByThread, nothing, &mut counts)?,
-        _ => arguments.traces.read(CallOrder::ByThread, nothing, &mut Nobody)?,
+        _ => arguments.traces.read(CallOrder::ByThread, nothing, &mut NoVisitor)?,
     };
     let all = || set.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
     let mut symbols = Symbols::default();

@@ -10,8 +10,8 @@ use crate::output::time::moment;
 use crate::reading::symbols::{SourceLocation, Symbols};
 use crate::reading::traces::{Nothing, Traces, say_ignored};
 use aclshim_collect::judge::rule_ids;
-use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
 use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
+use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_facts::code;
 use aclshim_facts::message::value;
 use anyhow::Result;
@@ -80,7 +80,7 @@ struct CallLine<'a> {
 }
 
 /// The arguments of a call by name, as C code would write them.
-pub fn arguments(seen: &Seen<'_>) -> impl Iterator<Item = (&'static str, String)> {
+pub fn arguments(seen: &CallView<'_>) -> impl Iterator<Item = (&'static str, String)> {
     let words = seen.call.arguments;
     seen.function.row().arguments.iter().zip(words).map(|(argument, word)| {
         // Narrow arguments leave the upper half undefined.
@@ -90,13 +90,13 @@ pub fn arguments(seen: &Seen<'_>) -> impl Iterator<Item = (&'static str, String)
 }
 
 /// An argument that points into a buffer with a name.
-fn buffer(seen: &Seen<'_>, c_type: &str, word: u64) -> Option<String> {
+fn buffer(seen: &CallView<'_>, c_type: &str, word: u64) -> Option<String> {
     let (name, offset) = matches!(c_type, "void *" | "const void *").then(|| seen.buffer(word)).flatten()?;
     Some(format!("{name}+{offset:#x}"))
 }
 
 /// The arguments as [`arguments`] has them, streams and buffers by their names.
-fn named_arguments(seen: &Seen<'_>) -> Vec<String> {
+fn named_arguments(seen: &CallView<'_>) -> Vec<String> {
     let words = seen.function.row().arguments.iter().zip(seen.call.arguments);
     let names = words.map(|(argument, word)| match argument.c_type {
         "aclrtStream" => seen.stream_name().map(str::to_owned),
@@ -121,8 +121,8 @@ struct LineVisitor<'a, F> {
     take: F,
 }
 
-impl<F: FnMut(Option<u64>, String)> Watch for LineVisitor<'_, F> {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl<F: FnMut(Option<u64>, String)> CallVisitor for LineVisitor<'_, F> {
+    fn call(&mut self, seen: &CallView<'_>) {
         if self.filter.accepts(seen) {
             let line = if self.is_json { as_json(seen, &mut self.sites) } else { as_text(seen, &mut self.sites) };
             (self.take)(seen.time_ns(), line);
@@ -133,7 +133,7 @@ impl<F: FnMut(Option<u64>, String)> Watch for LineVisitor<'_, F> {
         self.lost += lost.notes;
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
         if self.filter.accepts_annotation(remark) {
             let line = if self.is_json { annotation::as_json(remark) } else { annotation::as_text(remark) };
             (self.take)(remark.time_ns(), line);
@@ -212,7 +212,7 @@ struct SiteNames {
 }
 
 impl SiteNames {
-    fn of(&mut self, seen: &Seen<'_>) -> &(String, Option<SourceLocation>) {
+    fn of(&mut self, seen: &CallView<'_>) -> &(String, Option<SourceLocation>) {
         let (whose, address) = (&seen.whose, seen.call.site);
         self.known.entry((whose.process, address)).or_insert_with(|| {
             let text = self.symbols.site(whose.origin, whose.modules, address);
@@ -221,7 +221,7 @@ impl SiteNames {
     }
 }
 
-fn as_text(seen: &Seen<'_>, sites: &mut SiteNames) -> String {
+fn as_text(seen: &CallView<'_>, sites: &mut SiteNames) -> String {
     let time = seen.time_ns().map_or_else(|| "-".into(), moment);
     let (pid, thread) = (seen.whose.origin.pid, seen.whose.thread);
     let arguments = named_arguments(seen);
@@ -263,7 +263,7 @@ fn as_text(seen: &Seen<'_>, sites: &mut SiteNames) -> String {
     escape::line(&line).into_owned()
 }
 
-fn as_json(seen: &Seen<'_>, sites: &mut SiteNames) -> String {
+fn as_json(seen: &CallView<'_>, sites: &mut SiteNames) -> String {
     let (_, place) = sites.of(seen);
     let site = seen.site();
     let words = seen.function.row().arguments.iter().zip(seen.call.arguments);

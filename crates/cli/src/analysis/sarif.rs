@@ -3,8 +3,8 @@
 //! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
 use crate::reading::symbols::{SourceLocation, Symbols};
-use aclshim_collect::seen::{Plain, Seen, Watch};
 use aclshim_collect::trace_set::{Found, Process, TraceSet};
+use aclshim_collect::visitor::{CallView, CallVisitor, CommonCallView};
 use aclshim_facts::rule::{Rule, Severity};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,12 +28,12 @@ impl SiteCounts {
     }
 }
 
-impl Watch for SiteCounts {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for SiteCounts {
+    fn call(&mut self, seen: &CallView<'_>) {
         self.add(seen.whose.process, seen.rules, seen.call.site);
     }
 
-    fn plain(&mut self, plain: &Plain<'_>) {
+    fn plain(&mut self, plain: &CommonCallView<'_>) {
         self.add(plain.whose.process, plain.rules, plain.site());
     }
 }

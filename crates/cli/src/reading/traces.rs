@@ -4,8 +4,8 @@ use crate::files::ring_folders;
 use crate::output::escape;
 use crate::output::progress;
 use aclshim_collect::ownership::Ignored;
-use aclshim_collect::seen::{Abreast, Watch};
 use aclshim_collect::trace_set::{CallOrder, FileError, ReadOptions, TraceSet};
+use aclshim_collect::visitor::{CallVisitor, ParallelVisitor};
 use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -64,17 +64,22 @@ fn remedy(error: &FileError) -> Option<String> {
 
 impl Traces {
     /// Reads everything, shows every call in that order, and reports what could not be read.
-    pub fn read<W: Watch + ?Sized>(&self, order: CallOrder, nothing: Nothing, visitor: &mut W) -> Result<TraceSet> {
+    pub fn read<W: CallVisitor + ?Sized>(
+        &self,
+        order: CallOrder,
+        nothing: Nothing,
+        visitor: &mut W,
+    ) -> Result<TraceSet> {
         self.read_with(order, nothing, visitor, |set, visitor| set.read(&self.paths, visitor))
     }
 
     /// Reads everything with two threads, for a visitor that adds up.
-    pub fn read_parallel<W: Abreast>(&self, nothing: Nothing, visitor: &mut W) -> Result<TraceSet> {
+    pub fn read_parallel<W: ParallelVisitor>(&self, nothing: Nothing, visitor: &mut W) -> Result<TraceSet> {
         let read = |set: &mut TraceSet, visitor: &mut W| set.read_parallel(&self.paths, visitor);
         self.read_with(CallOrder::ByThread, nothing, visitor, read)
     }
 
-    fn read_with<W: Watch + ?Sized>(
+    fn read_with<W: CallVisitor + ?Sized>(
         &self,
         order: CallOrder,
         nothing: Nothing,

@@ -17,7 +17,7 @@ pub use launch::CompletedRun;
 pub use plan::RunRequest;
 pub use summary::Summary;
 
-use aclshim_collect::seen::Nobody;
+use aclshim_collect::visitor::NoVisitor;
 use aclshim_facts::rule::Severity;
 use anyhow::Result;
 use std::ffi::OsString;
@@ -122,7 +122,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Ok(ran) => ran,
         Err(not_started) => return Ok(not_started),
     };
-    let (summary, _) = Summary::read(&ran.place, ran.since_ns, ran.record_source, &mut Nobody);
+    let (summary, _) = Summary::read(&ran.place, ran.since_ns, ran.record_source, &mut NoVisitor);
     if !arguments.quiet {
         let dir = arguments.out.as_deref().unwrap_or(&ran.place.dir);
         // With --require-calls it is reported below.

@@ -3,11 +3,11 @@
 use super::Interpreter;
 use crate::account::Account;
 use crate::common::Common;
-use crate::glance::{Glance, Run};
 use crate::judge::Platform;
 use crate::labels::Labels;
 use crate::modules::Modules;
-use crate::seen::{Watch, Whose};
+use crate::quick_check::{QuickCheck, Run};
+use crate::visitor::{CallVisitor, ProcessView};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::Words;
@@ -17,7 +17,7 @@ pub(crate) struct Side {
     origin: Origin,
     number: usize,
     functions: Vec<Option<Function>>,
-    glance: Glance,
+    quick_check: QuickCheck,
     renewals: u64,
     /// Of these nothing is known here.
     modules: Modules,
@@ -33,7 +33,7 @@ impl Side {
             origin: of.origin.clone(),
             number: of.number,
             functions: of.functions.clone(),
-            glance: of.judge.glance().clone(),
+            quick_check: of.judge.quick_check().clone(),
             renewals: of.renewals,
             modules: Modules::default(),
             labels: Labels::default(),
@@ -49,9 +49,9 @@ impl Side {
 
     /// Takes over what is known by now.
     pub(crate) fn renew(&mut self, of: &Interpreter) {
-        let glance = of.judge.glance();
-        if !self.is_current(of) || self.glance.sites() != glance.sites() {
-            self.glance = glance.clone();
+        let quick_check = of.judge.quick_check();
+        if !self.is_current(of) || self.quick_check.sites() != quick_check.sites() {
+            self.quick_check = quick_check.clone();
         }
         if !self.is_current(of) {
             (self.origin, self.renewals) = (of.origin.clone(), of.renewals);
@@ -61,14 +61,14 @@ impl Side {
 
     /// The calls of the common kind that slots begin with; every slot is handed to `each`.
     pub(crate) fn look(&self, slots: &[Words], each: impl FnMut(&Words)) -> Run {
-        self.glance.run(&self.functions, slots, each)
+        self.quick_check.run(&self.functions, slots, each)
     }
 
     /// Adds up and shows calls that a process has [ceded](Interpreter::cede).
-    pub(crate) fn show<W: Watch>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
-        let Self { origin, number, functions, glance, modules, labels, platform, account, .. } = self;
-        let whose = Whose { origin, process: *number, ring, thread, modules, labels, platform };
-        Common { functions, glance, whose }.show(first, slots, account, watch);
+    pub(crate) fn show<W: CallVisitor>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
+        let Self { origin, number, functions, quick_check, modules, labels, platform, account, .. } = self;
+        let whose = ProcessView { origin, process: *number, ring, thread, modules, labels, platform };
+        Common { functions, quick_check, whose }.show(first, slots, account, watch);
     }
 
     /// Hands what was added up to the of.

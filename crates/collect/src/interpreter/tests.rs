@@ -1,7 +1,7 @@
 //! The interpreter, record by record.
 
 use super::*;
-use crate::seen::Plain;
+use crate::visitor::CommonCallView;
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::record::slot::{Note, end_word};
 use aclshim_trace::ring::layout::Header;
@@ -57,8 +57,8 @@ const GOOD: Is = Is::Ended(5, 0);
 #[derive(Default)]
 struct Events(Vec<String>);
 
-impl Watch for Events {
-    fn call(&mut self, call: &Seen<'_>) {
+impl CallVisitor for Events {
+    fn call(&mut self, call: &CallView<'_>) {
         let state = match (call.code(), call.is_left) {
             (Some(code), _) => format!("= {code}"),
             (None, true) => "left".into(),
@@ -67,15 +67,15 @@ impl Watch for Events {
         self.0.push(format!("call {} {state}", call.call.number));
     }
 
-    fn plain(&mut self, plain: &Plain<'_>) {
+    fn plain(&mut self, plain: &CommonCallView<'_>) {
         self.0.push(format!("common {}", plain.number));
     }
 
-    fn begun(&mut self, call: &Seen<'_>) {
+    fn begun(&mut self, call: &CallView<'_>) {
         self.0.push(format!("begun {}", call.call.number));
     }
 
-    fn returned(&mut self, call: &Seen<'_>) {
+    fn returned(&mut self, call: &CallView<'_>) {
         let end = call.call.end.expect("an end");
         self.0.push(format!("returned {} {} {}", call.call.number, end.code, end.duration));
     }
@@ -88,11 +88,11 @@ impl Watch for Events {
         self.0.push(format!("lost {}", lost.calls));
     }
 
-    fn annotated(&mut self, _: &Remark<'_>) {
+    fn annotated(&mut self, _: &AnnotationView<'_>) {
         self.0.push("annotated".into());
     }
 
-    fn remark(&mut self, _: &Remark<'_>) {
+    fn remark(&mut self, _: &AnnotationView<'_>) {
         self.0.push("annotation".into());
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Cause, FileError, Trace, TraceSet, add_slots, learn};
 use crate::process::From;
-use crate::seen::{Lost, Remark, Seen, Watch};
+use crate::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_facts::Function;
 use aclshim_trace::record::Call;
 use aclshim_trace::record::annotation::Annotation;
@@ -32,7 +32,7 @@ enum Piece {
 enum Item {
     Call { thread: u32, function: Function, call: Call, rules: u128, is_left: bool },
     Lost { thread: u32, calls: u64, notes: u64, from_ns: Option<u64>, to_ns: Option<u64> },
-    Remark { thread: u32, ticks: u64, what: Annotation },
+    AnnotationView { thread: u32, ticks: u64, what: Annotation },
 }
 
 /// Maximum number of files that are open at a time.
@@ -80,9 +80,9 @@ struct Lane {
 /// Collects what one block shows.
 struct Collect<'a>(&'a mut VecDeque<(u64, Item)>);
 
-impl Watch for Collect<'_> {
-    fn call(&mut self, seen: &Seen<'_>) {
-        let Seen { whose, function, call, rules, is_left } = *seen;
+impl CallVisitor for Collect<'_> {
+    fn call(&mut self, seen: &CallView<'_>) {
+        let CallView { whose, function, call, rules, is_left } = *seen;
         let item = Item::Call { thread: whose.thread, function, call: call.clone(), rules, is_left };
         self.0.push_back((seen.time_ns().unwrap_or(0), item));
     }
@@ -92,16 +92,16 @@ impl Watch for Collect<'_> {
         self.0.push_back((from_ns.unwrap_or(0), Item::Lost { thread: whose.thread, calls, notes, from_ns, to_ns }));
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
-        let Remark { whose, ticks, what } = *remark;
-        let item = Item::Remark { thread: whose.thread, ticks, what: what.clone() };
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
+        let AnnotationView { whose, ticks, what } = *remark;
+        let item = Item::AnnotationView { thread: whose.thread, ticks, what: what.clone() };
         self.0.push_back((remark.time_ns().unwrap_or(0), item));
     }
 }
 
 impl TraceSet {
     /// Reads all of `paths` to the end, and shows every call in the order in which they began.
-    pub(super) fn read_by_time<W: Watch + ?Sized>(
+    pub(super) fn read_by_time<W: CallVisitor + ?Sized>(
         &mut self,
         paths: &[impl AsRef<Path>],
         visitor: &mut W,
@@ -189,17 +189,17 @@ impl TraceSet {
         lane.ready.front().map(|(time, _)| *time)
     }
 
-    fn show<W: Watch + ?Sized>(&self, (process, ring): (usize, u32), item: Item, visitor: &mut W) {
+    fn show<W: CallVisitor + ?Sized>(&self, (process, ring): (usize, u32), item: Item, visitor: &mut W) {
         let process = &self.processes[process];
         match item {
             Item::Call { thread, function, call, rules, is_left } => {
-                visitor.call(&Seen { whose: process.whose(ring, thread), function, call: &call, rules, is_left });
+                visitor.call(&CallView { whose: process.whose(ring, thread), function, call: &call, rules, is_left });
             }
             Item::Lost { thread, calls, notes, from_ns, to_ns } => {
                 visitor.lost(&Lost { whose: process.whose(ring, thread), calls, notes, from_ns, to_ns });
             }
-            Item::Remark { thread, ticks, what } => {
-                visitor.remark(&Remark { whose: process.whose(ring, thread), ticks, what: &what });
+            Item::AnnotationView { thread, ticks, what } => {
+                visitor.remark(&AnnotationView { whose: process.whose(ring, thread), ticks, what: &what });
             }
         }
     }

@@ -7,10 +7,10 @@
 //! Damage ends parallel reading: behind the last intact block the trace is read with one thread.
 
 use super::{Progress, learn};
-use crate::glance::Run;
 use crate::interpreter::side::Side;
 use crate::process::{From, Process};
-use crate::seen::Abreast;
+use crate::quick_check::Run;
+use crate::visitor::ParallelVisitor;
 use aclshim_trace::record::slot::Words;
 use aclshim_trace::segment::format::{BlockHead, HEAD, SLOT, kind};
 use aclshim_trace::segment::reader::{Block, BlockChecksum, SegmentErrorKind, as_slots, expected};
@@ -43,7 +43,7 @@ pub struct Turn<'a, W> {
     pub blocks: u64,
 }
 
-impl<W: Abreast> Turn<'_, W> {
+impl<W: ParallelVisitor> Turn<'_, W> {
     /// Takes a block, except for the calls that are ceded to the worker: their turn is between the two turns used here.
     fn take(&mut self, piece: &mut Piece, bytes: &[u8]) {
         let (head, turn) = (piece.head, 3 * self.blocks);
@@ -65,7 +65,7 @@ impl<W: Abreast> Turn<'_, W> {
 }
 
 /// Takes the intact blocks from `turn.good` on, and returns the offset behind the last of them.
-pub fn read<W: Abreast>(file: &File, turn: Turn<'_, W>) -> u64 {
+pub fn read<W: ParallelVisitor>(file: &File, turn: Turn<'_, W>) -> u64 {
     let [mut here, mut there] = [(); 2].map(|()| Worker::new(file, &turn));
     let ([reads_here, reads_there], [takes_here, takes_there]) = (relays(turn.good), relays(()));
     let turn = Mutex::new(turn);
@@ -192,7 +192,7 @@ struct Worker<'a, W> {
     visitor: W,
 }
 
-impl<'a, W: Abreast> Worker<'a, W> {
+impl<'a, W: ParallelVisitor> Worker<'a, W> {
     fn new(file: &'a File, turn: &Turn<'_, W>) -> Self {
         Self { file, batch: Batch::default(), aside: Side::new(turn.process), visitor: turn.visitor.another() }
     }

@@ -4,7 +4,7 @@ use super::Sink;
 use super::row::Row;
 use super::texts::{Text, Texts};
 use aclshim_collect::modules::Modules;
-use aclshim_collect::seen::{Remark, Seen, Watch, Whose};
+use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, ProcessView};
 use aclshim_facts::abi::KINDS;
 use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::direction::Direction;
@@ -71,8 +71,8 @@ impl Rows {
         }
     }
 
-    fn row(&mut self, seen: &Seen<'_>) -> Row {
-        let Seen { whose, function, call, rules, is_left } = *seen;
+    fn row(&mut self, seen: &CallView<'_>) -> Row {
+        let CallView { whose, function, call, rules, is_left } = *seen;
         self.process(&whose);
         let Some(process) = self.processes.get_mut(whose.process).and_then(Option::as_mut) else {
             return Row::default();
@@ -121,7 +121,7 @@ impl Rows {
     }
 
     /// A row that says whose it is and when.
-    fn about(&mut self, remark: &Remark<'_>) -> Row {
+    fn about(&mut self, remark: &AnnotationView<'_>) -> Row {
         let whose = remark.whose;
         let thread = (whose.thread != 0).then_some(whose.thread);
         let time_ns = remark.time_ns().and_then(|time| i64::try_from(time).ok());
@@ -129,7 +129,7 @@ impl Rows {
         Row { thread, ring: Some(whose.ring), time_ns, ..process.row }
     }
 
-    fn process(&mut self, whose: &Whose<'_>) -> &mut ProcessColumns {
+    fn process(&mut self, whose: &ProcessView<'_>) -> &mut ProcessColumns {
         if self.processes.len() <= whose.process {
             self.processes.resize_with(whose.process + 1, || None);
         }
@@ -140,7 +140,7 @@ impl Rows {
 }
 
 impl ProcessColumns {
-    fn new(whose: &Whose<'_>, texts: &mut Texts) -> Self {
+    fn new(whose: &ProcessView<'_>, texts: &mut Texts) -> Self {
         let origin = whose.origin;
         let row = Row {
             process: whose.process,
@@ -178,7 +178,7 @@ impl ProcessColumns {
 }
 
 /// The arguments by role.
-fn arguments(row: &mut Row, decoded: &Call, seen: &Seen<'_>) {
+fn arguments(row: &mut Row, decoded: &Call, seen: &CallView<'_>) {
     let size = |size: usize| Some(size as u64);
     row.stream = decoded.stream.map(|stream| stream as u64);
     row.bytes = Some(seen.bytes());
@@ -229,8 +229,8 @@ fn arguments(row: &mut Row, decoded: &Call, seen: &Seen<'_>) {
     }
 }
 
-impl Watch for Rows {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for Rows {
+    fn call(&mut self, seen: &CallView<'_>) {
         if self.failure.is_some() {
             return;
         }
@@ -239,7 +239,7 @@ impl Watch for Rows {
         self.timeless += u64::from(row.time_ns.is_none());
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
         if self.failure.is_some() {
             return;
         }

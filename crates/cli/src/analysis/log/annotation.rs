@@ -2,7 +2,7 @@
 
 use crate::output::escape;
 use crate::output::time::moment;
-use aclshim_collect::seen::Remark;
+use aclshim_collect::visitor::AnnotationView;
 use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ struct AnnotationLine<'a> {
 }
 
 /// An annotation as a line of text.
-pub fn as_text(remark: &Remark<'_>) -> String {
+pub fn as_text(remark: &AnnotationView<'_>) -> String {
     let time = remark.time_ns().map_or_else(|| "-".into(), moment);
     let (pid, thread) = (remark.whose.origin.pid, remark.whose.thread);
     let what = match remark.what {
@@ -63,7 +63,7 @@ pub fn as_text(remark: &Remark<'_>) -> String {
 }
 
 /// An annotation as a line of JSON.
-pub fn as_json(remark: &Remark<'_>) -> String {
+pub fn as_json(remark: &AnnotationView<'_>) -> String {
     let line = AnnotationLine {
         time_ns: remark.time_ns(),
         pid: remark.whose.origin.pid,

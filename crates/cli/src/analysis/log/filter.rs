@@ -2,7 +2,7 @@
 
 use crate::output::time;
 use aclshim_collect::labels::Labels;
-use aclshim_collect::seen::{Remark, Seen};
+use aclshim_collect::visitor::{AnnotationView, CallView};
 use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, written};
 use aclshim_trace::record::annotation::Annotation;
@@ -84,7 +84,7 @@ impl Filter {
     }
 
     /// Whether a call is shown.
-    pub fn accepts(&self, seen: &Seen<'_>) -> bool {
+    pub fn accepts(&self, seen: &CallView<'_>) -> bool {
         let is_among = |list: &[u32], value: u32| list.is_empty() || list.contains(&value);
         let is_within = |value: Option<u64>, least: Option<u64>, most: Option<u64>| match value {
             Some(value) => least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most),
@@ -109,7 +109,7 @@ impl Filter {
     }
 
     /// Whether an annotation is shown: only if the filter asks for nothing that only a call has.
-    pub fn accepts_annotation(&self, remark: &Remark<'_>) -> bool {
+    pub fn accepts_annotation(&self, remark: &AnnotationView<'_>) -> bool {
         let Self { function, kind, larger, smaller, longer, shorter, code, failed, rule, thread, pid, .. } = self;
         let names = [function.is_empty(), rule.is_empty(), self.stream_name.is_empty()];
         let numbers = [kind.is_empty(), code.is_empty(), self.stream.is_empty(), !failed];
@@ -140,7 +140,7 @@ impl Filter {
     }
 
     /// Whether it is about such a scope, or was made while one was open.
-    fn is_in_named_scope(&self, remark: &Remark<'_>) -> bool {
+    fn is_in_named_scope(&self, remark: &AnnotationView<'_>) -> bool {
         let labels = remark.whose.labels;
         match remark.what {
             Annotation::Scope { id, .. } | Annotation::ScopeEnd { id, .. } => self.is_in_scope(labels, *id),

@@ -3,7 +3,7 @@
 use super::event::TimelineEvent;
 use super::sample::CallSampler;
 use super::timeline::Timeline;
-use aclshim_collect::seen::{Lost, Remark, Seen, Watch};
+use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_facts::Function;
 use aclshim_trace::record::annotation::Annotation;
 use std::collections::BTreeMap;
@@ -208,8 +208,8 @@ impl Aggregate {
     }
 }
 
-impl Watch for Aggregate {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for Aggregate {
+    fn call(&mut self, seen: &CallView<'_>) {
         self.add(&TimelineEvent::new(seen));
     }
 
@@ -219,7 +219,7 @@ impl Watch for Aggregate {
         }
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
         let what = match remark.what {
             Annotation::Mark { text } => Ok(text.clone()),
             Annotation::Scope { id, .. } => Err(*id),

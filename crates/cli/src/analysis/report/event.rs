@@ -1,6 +1,6 @@
 //! A recorded call as the page needs it, whatever its function.
 
-use aclshim_collect::seen::Seen;
+use aclshim_collect::visitor::CallView;
 use aclshim_facts::Function;
 use aclshim_facts::call::Form;
 use aclshim_facts::direction;
@@ -40,7 +40,7 @@ impl TransferKind {
         }
     }
 
-    fn of(seen: &Seen) -> Self {
+    fn of(seen: &CallView) -> Self {
         match seen.direction() {
             direction::Direction::HostToDevice => Self::HostToDevice,
             direction::Direction::DeviceToHost => Self::DeviceToHost,
@@ -93,7 +93,7 @@ pub struct TimelineEvent {
 
 impl TimelineEvent {
     /// The event of a recorded call.
-    pub fn new(seen: &Seen) -> Self {
+    pub fn new(seen: &CallView) -> Self {
         let call = seen.call;
         Self {
             process: seen.whose.process,

@@ -1,9 +1,9 @@
 //! What `aclshim stat` adds up besides the totals: sums by direction and size, by call site, and the slowest calls.
 //!
-//! A trace may hold hundreds of millions of calls: nearly all of them arrive through [`Watch::plain`].
+//! A trace may hold hundreds of millions of calls: nearly all of them arrive through [`CallVisitor::plain`].
 
 use super::scopes::Scopes;
-use aclshim_collect::seen::{Plain, Seen, Watch};
+use aclshim_collect::visitor::{CallView, CallVisitor, CommonCallView};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::system::clock::Calibration;
@@ -182,7 +182,7 @@ impl Breakdown {
 
     /// Takes note of when a common call was. Ticks are made times when the process is another one.
     #[inline]
-    fn plain_time(&mut self, plain: &Plain<'_>) {
+    fn plain_time(&mut self, plain: &CommonCallView<'_>) {
         let process = plain.whose.process;
         if self.process.is_none_or(|clocked| clocked.process != process) {
             self.other_process();
@@ -251,8 +251,8 @@ impl Breakdown {
     }
 }
 
-impl Watch for Breakdown {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for Breakdown {
+    fn call(&mut self, seen: &CallView<'_>) {
         if seen.call.is_nested {
             return;
         }
@@ -284,7 +284,7 @@ impl Watch for Breakdown {
     }
 
     #[inline(always)]
-    fn plain(&mut self, plain: &Plain<'_>) {
+    fn plain(&mut self, plain: &CommonCallView<'_>) {
         let (bytes, duration, function) = (plain.bytes(), plain.duration_ns, plain.function);
         let ns = duration.unwrap_or(0);
         self.plain_time(plain);

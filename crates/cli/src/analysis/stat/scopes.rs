@@ -1,8 +1,8 @@
 //! Calls by the scope that was open: those of one name together.
 
 use aclshim_collect::account::Histogram;
-use aclshim_collect::seen::Seen;
 use aclshim_collect::trace_set::TraceSet;
+use aclshim_collect::visitor::CallView;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct Scopes {
 
 impl Scopes {
     /// One more outermost call.
-    pub fn add(&mut self, seen: &Seen<'_>) {
+    pub fn add(&mut self, seen: &CallView<'_>) {
         let id = seen.call.scope;
         if id == 0 {
             return;

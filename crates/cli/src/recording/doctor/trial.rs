@@ -2,8 +2,8 @@
 
 use super::loader;
 use super::report::{DoctorReport, Sight, many};
-use aclshim_collect::seen::Nobody;
 use aclshim_collect::trace_set::{Process, ReadOptions, TraceSet};
+use aclshim_collect::visitor::NoVisitor;
 use aclshim_facts::settings::{DIR, DRAIN, MODE, RECORD, RING_DIR};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -124,8 +124,8 @@ pub fn run(report: &mut DoctorReport, shim: &Path, program: &[OsString], output:
     }
     let loaded = loaded(&files.0, shim);
     let mut set = TraceSet::new(ReadOptions { ring_folders: vec![rings.0.clone()], ..ReadOptions::default() });
-    set.read(&[&out], &mut Nobody).map_err(|error| anyhow::Error::msg(error.cause.to_string()))?;
-    set.finish(&mut Nobody);
+    set.read(&[&out], &mut NoVisitor).map_err(|error| anyhow::Error::msg(error.cause.to_string()))?;
+    set.finish(&mut NoVisitor);
     let processes: Vec<&Process> = set.processes().collect();
     let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
     for (function, sums) in processes.iter().flat_map(|process| process.functions()).filter(|(_, sums)| sums.calls > 0)

@@ -4,8 +4,8 @@ use super::rings::{self, RunFolders};
 use crate::files;
 use crate::output::quantity::{human, plural};
 use aclshim_collect::life::{Life, life};
-use aclshim_collect::seen::Watch;
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
+use aclshim_collect::visitor::CallVisitor;
 use aclshim_facts::rule::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -52,7 +52,7 @@ impl Summary {
         place: &RunFolders,
         since_ns: u64,
         record_source: RecordSource,
-        watch: &mut dyn Watch,
+        watch: &mut dyn CallVisitor,
     ) -> (Self, TraceSet) {
         let mut summary = Self::default();
         let options = ReadOptions { ring_folders: vec![place.rings.clone()], ..ReadOptions::default() };

@@ -1,8 +1,8 @@
 //! The golden run of a whole program, from its trace.
 
 use crate::analysis::sarif::SiteCounts;
-use aclshim_collect::seen::{Remark, Seen, Watch};
 use aclshim_collect::trace_set::{Process, TraceSet};
+use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor};
 use aclshim_golden::{Attribute, Call, End, GoldenRun, Item, MARK_INJECTED, MARK_REFUSED, Name, NamedObject};
 use aclshim_trace::record::annotation::{self, Annotation};
 use aclshim_trace::record::{self, INJECTED, REFUSED};
@@ -42,15 +42,15 @@ impl GoldenVisitor {
     }
 }
 
-impl Watch for GoldenVisitor {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for GoldenVisitor {
+    fn call(&mut self, seen: &CallView<'_>) {
         self.counts.call(seen);
         if let Some(runs) = self.runs.as_mut().filter(|_| !seen.call.is_nested) {
             runs.entry(seen.whose.process).or_default().calls.push(golden_call(seen));
         }
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
         let process = remark.whose.process;
         match remark.what {
             Annotation::Scope { id, name, .. } => _ = self.open.insert((process, *id), name.clone()),
@@ -70,7 +70,7 @@ impl Watch for GoldenVisitor {
     }
 }
 
-fn golden_call(seen: &Seen<'_>) -> Call {
+fn golden_call(seen: &CallView<'_>) -> Call {
     let batch = seen.call.batch.as_ref();
     let place = |word: u64| ((word >> 32) as i32, word as u32);
     let attribute = |of: &record::Attribute| Attribute { first: of.first, dst: place(of.dst), src: place(of.src) };

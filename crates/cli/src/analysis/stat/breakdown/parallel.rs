@@ -1,10 +1,10 @@
 //! Filling several breakdowns in parallel, each with a part of the calls, and joining them.
 
 use super::{Breakdown, CopySum, SLOWEST, SiteKey};
-use aclshim_collect::seen::Abreast;
+use aclshim_collect::visitor::ParallelVisitor;
 use std::cmp::Reverse;
 
-impl Abreast for Breakdown {
+impl ParallelVisitor for Breakdown {
     fn another(&self) -> Self {
         Self::default()
     }

@@ -1,7 +1,7 @@
 //! Recorded calls as they are handed to whoever reads traces.
 
 use crate::account;
-use crate::judge::{Platform, Told as ReportedFinding};
+use crate::judge::{Platform, ReportedFinding};
 use crate::labels::Labels;
 use crate::modules::{Modules, Site};
 use aclshim_facts::Function;
@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 /// Where a call was made.
 #[derive(Clone, Copy)]
-pub struct Whose<'a> {
+pub struct ProcessView<'a> {
     /// The process.
     pub origin: &'a Origin,
     /// Its number among those that were read.
@@ -34,7 +34,7 @@ pub struct Whose<'a> {
     pub platform: &'a Platform,
 }
 
-impl<'a> Whose<'a> {
+impl<'a> ProcessView<'a> {
     /// How ticks become time, if that can be told.
     pub fn clock(&self) -> Option<&'a Calibration> {
         self.origin.calibration.as_ref()
@@ -43,9 +43,9 @@ impl<'a> Whose<'a> {
 
 /// A recorded call, with all that is known of it.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
+pub struct CallView<'a> {
     /// Where it was made.
-    pub whose: Whose<'a>,
+    pub whose: ProcessView<'a>,
     /// The function.
     pub function: Function,
     /// The record.
@@ -56,7 +56,7 @@ pub struct Seen<'a> {
     pub is_left: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> CallView<'a> {
     /// When it began, in nanoseconds since 1970, if that can be told.
     pub fn time_ns(&self) -> Option<u64> {
         self.whose.clock().map(|clock| clock.at_ns(self.call.begin))
@@ -125,9 +125,9 @@ impl<'a> Seen<'a> {
 
 /// A call of the common kind, still in its slot: outermost, ended with 0, and no rule but ALIGN-64 has anything to say.
 #[derive(Clone, Copy)]
-pub struct Plain<'a> {
+pub struct CommonCallView<'a> {
     /// Where it was made.
-    pub whose: Whose<'a>,
+    pub whose: ProcessView<'a>,
     /// The function.
     pub function: Function,
     /// Its number on its ring.
@@ -140,7 +140,7 @@ pub struct Plain<'a> {
     pub duration_ns: Option<u64>,
 }
 
-impl Plain<'_> {
+impl CommonCallView<'_> {
     /// How many bytes it has moved.
     pub fn bytes(&self) -> u64 {
         self.slot[6]
@@ -177,7 +177,7 @@ impl Plain<'_> {
 #[derive(Clone, Copy)]
 pub struct Lost<'a> {
     /// Where they were made.
-    pub whose: Whose<'a>,
+    pub whose: ProcessView<'a>,
     /// How many.
     pub calls: u64,
     /// And how many marks, names and scopes that the program told.
@@ -190,16 +190,16 @@ pub struct Lost<'a> {
 
 /// What a program tells of itself: a mark, a scope, a name.
 #[derive(Clone, Copy)]
-pub struct Remark<'a> {
+pub struct AnnotationView<'a> {
     /// Where it was told.
-    pub whose: Whose<'a>,
+    pub whose: ProcessView<'a>,
     /// When, in ticks.
     pub ticks: u64,
     /// What.
     pub what: &'a Annotation,
 }
 
-impl Remark<'_> {
+impl AnnotationView<'_> {
     /// When, in nanoseconds since 1970, if that can be told.
     pub fn time_ns(&self) -> Option<u64> {
         Some(self.whose.clock()?.at_ns(self.ticks))
@@ -210,7 +210,7 @@ impl Remark<'_> {
 #[derive(Clone, Copy)]
 pub struct FindingView<'a> {
     /// Where the call was made.
-    pub whose: Whose<'a>,
+    pub whose: ProcessView<'a>,
     /// The function.
     pub function: Function,
     /// The call's record, as far as it was read when the call was judged.
@@ -232,38 +232,38 @@ impl FindingView<'_> {
 /// [`lost`](Self::lost) and [`annotated`](Self::annotated) come as soon as their records are read. [`call`](Self::call),
 /// [`plain`](Self::plain) and [`remark`](Self::remark) come in the order in which the calls of the ring began, each once,
 /// when nothing more is to be learned of it.
-pub trait Watch {
+pub trait CallVisitor {
     /// A call of which all is known: it has ended, was left or is still under way where the records end, and it is judged.
-    fn call(&mut self, seen: &Seen<'_>);
+    fn call(&mut self, seen: &CallView<'_>);
 
     /// The record of a call was read, of one that has not ended as well. Not for [common](Self::plain) calls.
-    fn begun(&mut self, _call: &Seen<'_>) {}
+    fn begun(&mut self, _call: &CallView<'_>) {}
 
     /// The end of a call was read; the call may not be judged yet. Not for [common](Self::plain) calls.
-    fn returned(&mut self, _call: &Seen<'_>) {}
+    fn returned(&mut self, _call: &CallView<'_>) {}
 
     /// A finding about a call is to be reported.
     fn finding(&mut self, _finding: &FindingView<'_>) {}
 
     /// The program said something of itself.
-    fn annotated(&mut self, _remark: &Remark<'_>) {}
+    fn annotated(&mut self, _remark: &AnnotationView<'_>) {}
 
     /// A call of the common kind, in place of [`call`](Self::call): for consumers that need less than the whole record.
-    fn plain(&mut self, plain: &Plain<'_>) {
+    fn plain(&mut self, plain: &CommonCallView<'_>) {
         let call = plain.call();
-        let Plain { whose, function, rules, .. } = *plain;
-        self.call(&Seen { whose, function, call: &call, rules, is_left: false });
+        let CommonCallView { whose, function, rules, .. } = *plain;
+        self.call(&CallView { whose, function, call: &call, rules, is_left: false });
     }
 
     /// Calls are missing here.
     fn lost(&mut self, _lost: &Lost<'_>) {}
 
     /// The program tells something of itself, between the calls of its thread.
-    fn remark(&mut self, _remark: &Remark<'_>) {}
+    fn remark(&mut self, _remark: &AnnotationView<'_>) {}
 }
 
 /// Who adds up what it is shown, so that several can do so side by side.
-pub trait Abreast: Watch + Send + Sized {
+pub trait ParallelVisitor: CallVisitor + Send + Sized {
     /// One more, which was shown nothing yet. It is shown [common](Watch::plain) calls, and such that are like them but for
     /// having failed; of modules and names nothing is known there.
     fn another(&self) -> Self;
@@ -275,16 +275,16 @@ pub trait Abreast: Watch + Send + Sized {
     fn join(&mut self, others: Vec<Self>);
 }
 
-impl<F: FnMut(&Seen<'_>)> Watch for F {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl<F: FnMut(&CallView<'_>)> CallVisitor for F {
+    fn call(&mut self, seen: &CallView<'_>) {
         self(seen);
     }
 }
 
 /// Ignores all events.
-pub struct Nobody;
+pub struct NoVisitor;
 
-impl Watch for Nobody {
-    fn call(&mut self, _: &Seen<'_>) {}
-    fn plain(&mut self, _: &Plain<'_>) {}
+impl CallVisitor for NoVisitor {
+    fn call(&mut self, _: &CallView<'_>) {}
+    fn plain(&mut self, _: &CommonCallView<'_>) {}
 }

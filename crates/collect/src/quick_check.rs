@@ -62,7 +62,7 @@ impl Sites {
 
 /// All that a quick look needs to know. Whoever has a copy can look in another thread.
 #[derive(Clone)]
-pub struct Glance {
+pub struct QuickCheck {
     linear: [Linear; Function::ALL.len()],
     /// Whether the run is judged for no other product.
     is_alone: bool,
@@ -101,7 +101,7 @@ pub fn function(functions: &[Option<Function>], slot: &Words) -> Option<Function
     functions.get(usize::from(Head(slot[0]).function())).copied().flatten()
 }
 
-impl Glance {
+impl QuickCheck {
     /// For a run that is judged for its own product, or for others as well.
     pub fn new(is_alone: bool) -> Self {
         let told = Sites { all: BTreeSet::new(), quick: [None; QUICK] };
