@@ -9,7 +9,7 @@ mod support;
 
 use aclshim_collect::modules::Modules;
 use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
-use aclshim_collect::visitor::{Lost, Remark, Seen, Watch};
+use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingFile};
 use aclshim_trace::record::decode;
@@ -245,8 +245,8 @@ fn changed_ring(ring: &[u8], random: &mut Random) -> Vec<u8> {
 #[derive(Default)]
 struct All(u64);
 
-impl Watch for All {
-    fn call(&mut self, seen: &Seen<'_>) {
+impl CallVisitor for All {
+    fn call(&mut self, seen: &CallView<'_>) {
         let known = (seen.bytes(), seen.time_ns(), seen.duration_ns(), seen.code(), seen.kind(), seen.direction());
         self.0 ^= known.0 ^ known.1.unwrap_or(0) ^ seen.stream().unwrap_or(0) ^ u64::from(seen.is_refused());
         self.0 ^= format!("{:?}", known.4).len() as u64;
@@ -258,7 +258,7 @@ impl Watch for All {
         self.0 ^= lost.calls ^ lost.notes ^ lost.from_ns.unwrap_or(0) ^ lost.to_ns.unwrap_or(0);
     }
 
-    fn remark(&mut self, remark: &Remark<'_>) {
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
         self.0 ^= format!("{:?}", remark.what).len() as u64 ^ remark.time_ns().unwrap_or(0);
     }
 }
