@@ -6,7 +6,7 @@ mod keeping;
 mod support;
 
 use aclshim_collect::trace_set::TraceSet;
-use aclshim_collect::visitor::Nobody;
+use aclshim_collect::visitor::NoVisitor;
 use aclshim_trace::record::slot::{Head, Layout, Slot};
 use aclshim_trace::ring::layout::{CONTROL, UNIT};
 use aclshim_trace::segment::reader::SegmentReader;
@@ -33,8 +33,8 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
 /// How many slots there are in the trace at `path`, and whether anything is said against it.
 fn slots_read(path: &Path) -> (u64, bool) {
     let mut set = TraceSet::default();
-    let read = set.read(&[path], &mut Nobody);
-    set.finish(&mut Nobody);
+    let read = set.read(&[path], &mut NoVisitor);
+    set.finish(&mut NoVisitor);
     let slots = set.processes().map(|process| process.slots[0]).sum();
     (slots, read.is_err() || !set.troubles.is_empty())
 }
