@@ -1,9 +1,9 @@
-//! The end of the program: what it did not end itself is ended here.
+//! The end of the program: scopes that are still open are judged here.
 
 use super::aclshim_error::ACLSHIM_BUSY;
 use super::{api, exit, lock, text};
 
-/// The program ends, and all that it has for its end is done: no scope is ended any more.
+/// Runs after the program's own exit handlers: ends the scopes that are still open, and sees to the exit code.
 pub fn at_end() {
     if lock::existing().is_none() {
         return;

@@ -1,4 +1,4 @@
-//! What the harness has written about the scopes of a program: one JSON object a line.
+//! Reads what `src/harness/results.rs` writes about the scopes of a program: one JSON object a line, with keys that both know.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -36,23 +36,23 @@ pub struct ScopeResult {
     /// How long it was open.
     #[serde(default)]
     pub duration_ns: u64,
-    /// How much was expected of it.
+    /// Number of expectations.
     #[serde(default)]
     pub expectations: u64,
     /// What was found in it.
     #[serde(default)]
     pub findings: Vec<ScopeFinding>,
-    /// What was expected and not so.
+    /// Expectations that failed.
     #[serde(default)]
     pub failures: Vec<FailedExpectation>,
 }
 
-/// How often a rule was broken in a scope.
+/// A rule that was broken in a scope.
 #[derive(Deserialize, Debug)]
 pub struct ScopeFinding {
     /// Its id.
     pub rule: String,
-    /// How often that was expected.
+    /// Number of its findings that the scope had declared.
     #[serde(default)]
     pub expected: u64,
 }
