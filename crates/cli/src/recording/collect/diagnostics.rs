@@ -17,10 +17,12 @@ static LOG: OnceLock<Mutex<RollingFileAppender>> = OnceLock::new();
 
 /// From now on messages also go to files in `folder`, which is made if it does not exist.
 pub fn write_to(folder: &Path) -> Result<()> {
+    let why = || format!("{}: no log can be written there", folder.display());
+    // Otherwise the appender complains that it cannot look for old files.
+    std::fs::create_dir_all(folder).with_context(why)?;
     let name = RollingFileAppender::builder().filename_prefix("aclshim-collect").filename_suffix("log");
     let log = name.rotation(Rotation::DAILY).max_log_files(FILES).build(folder);
-    let log = log.with_context(|| format!("{}: no log can be written there", folder.display()))?;
-    let _ = LOG.set(Mutex::new(log));
+    let _ = LOG.set(Mutex::new(log.with_context(why)?));
     Ok(())
 }
 
