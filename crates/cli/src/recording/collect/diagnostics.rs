@@ -26,6 +26,11 @@ pub fn write_to(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether messages go to files.
+pub fn has_files() -> bool {
+    LOG.get().is_some()
+}
+
 /// Reports a message of the collector. A failure to do so is ignored.
 pub fn report(message: Arguments<'_>) {
     say(message);

@@ -5,7 +5,7 @@
 //! A worker that fails is started again. One that lost its supervisor is ended by the system.
 
 use super::Arguments;
-use super::diagnostics::report;
+use super::diagnostics::{self, report};
 use super::exposition::{self, Socket};
 use super::metrics::{Metrics, MetricsFormat, WorkerReport};
 use super::real_user::{RealUser, RealUsers};
@@ -251,7 +251,7 @@ impl Supervisor {
         // The environment of the supervisor is not passed on to users.
         command.arg0("aclshim").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
         let groups = (me == 0 && user != 0).then(|| groups(&self.folder, user, group));
-        if groups.is_some() {
+        if groups.is_some() || diagnostics::has_files() {
             command.stderr(Stdio::piped());
         }
         // SAFETY: system calls only.
