@@ -1,7 +1,7 @@
 //! What the rules say of a call before it is forwarded, and what is done about it.
 //!
 //! While nothing may be refused, only batches are judged here: their arrays are the caller's, and may be gone when the
-//! call has returned. All other calls are judged by whoever reads their records, which hold everything that the rules
+//! call has returned. All other calls are judged by the reader of their records, which hold everything that the rules
 //! look at: a call that breaks no rule pays nothing for them.
 
 use crate::check::{stack, world};
@@ -25,7 +25,7 @@ use aclshim_trace::record::{Extent, FRAMES, REFUSED, RecordedFinding};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// So many findings of one call are told of one by one; the bits of all are in its record.
+/// Number of findings of one call that are recorded one by one; the bits of all are in its record.
 const MOST: usize = 4;
 
 /// What the rules say of a call.
@@ -40,7 +40,7 @@ pub struct Judgement {
     frames: Option<[u64; FRAMES]>,
 }
 
-/// A finding for whoever watches the calls of the program.
+/// A finding, for an observer of the program's calls.
 #[derive(Clone, Copy)]
 #[allow(missing_docs)] // as in a finding
 pub struct ReportedFinding {
@@ -81,7 +81,7 @@ pub fn policy(refused: impl FnMut(&'static [u8])) -> Policy {
     policy
 }
 
-/// Whether what ALIGN-64 finds can be left to whoever reads the record.
+/// Whether what ALIGN-64 finds can be left to the reader of the record.
 static IS_ALIGNMENT_QUIET: AtomicBool = AtomicBool::new(true);
 
 /// Takes over what the settings say.
@@ -197,7 +197,7 @@ pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclE
             let judgement = edge::caught(|| {
                 // SAFETY: the caller's promise, and what it has read of the call before this.
                 let (known, all) = unsafe { (arrays::before(call, &world), arrays::refused(call, &world)) };
-                // What is no reason to refuse a call was told before it was forwarded.
+                // What is no reason to refuse a call was reported before it was forwarded.
                 let told = judge(&subject(known), 0).map_or(0, |judgement| judgement.bits);
                 judge(&subject(all), told)
             });
@@ -276,7 +276,7 @@ fn vendors_refusal(subject: &Subject<'_>) -> Option<Refusal> {
     }
 }
 
-/// A finding as it is recorded, with what stands in the arrays: nobody can look there later.
+/// A finding as it is recorded, with what stands in the arrays: they may be gone later.
 fn record(subject: &Subject, rule: &Rule, finding: &rule::Finding) -> RecordedFinding {
     let values = finding.index.and_then(|index| entry(subject, finding.argument, index)).unwrap_or_default();
     RecordedFinding {
@@ -333,7 +333,7 @@ impl Judgement {
         self.findings.iter().flatten()
     }
 
-    /// All of it for whoever watches; of findings that found no room here the rule.
+    /// All of it, for an observer; of findings that found no room here the rule.
     pub fn all(&self) -> impl Iterator<Item = ReportedFinding> {
         let is_told = |rule: &&&Rule| self.told().any(|finding| finding.rule == rule.number);
         let rest = RULES.iter().filter(|rule| self.bits >> rule.number & 1 == 1).filter(move |rule| !is_told(rule));

@@ -31,7 +31,7 @@ impl Common<'_> {
             }
             let duration_ns = clock.map(|clock| clock.short_span_ns(slot[2] as u32));
             account.common(slot, duration_ns);
-            let rules = self.quick_check.askew(function, slot);
+            let rules = self.quick_check.misaligned(function, slot);
             watch.plain(&CommonCallView { whose, function, number, slot, rules, duration_ns });
         }
     }

@@ -211,7 +211,7 @@ impl Interpreter {
     fn pass(&mut self, state: &mut RingState, first: u64, slots: &[Words], run: &Run) {
         Self::leave(&mut self.account, state);
         state.end = first.saturating_add(run.count as u64);
-        self.judge.count_askew(run.askew);
+        self.judge.count_misaligned(run.misaligned);
         for at in run.last_failed() {
             state.failed.truncate(LAST - 1);
             state.failed.push_front((first.saturating_add(at as u64), slots[at]));

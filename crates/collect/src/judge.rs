@@ -279,7 +279,7 @@ impl Judge {
 
     /// So many more calls whose addresses are not aligned, at call sites that this was told of.
     #[inline]
-    pub(crate) fn count_askew(&mut self, count: u64) {
+    pub(crate) fn count_misaligned(&mut self, count: u64) {
         if count > 0
             && let Some(total) = self.totals.get_mut(ALIGN_64.id)
         {

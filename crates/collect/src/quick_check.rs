@@ -16,7 +16,7 @@ struct Linear {
     /// Whether the function fills bytes.
     is_fill: bool,
     /// The bits that are 0 in addresses that are aligned.
-    askew: usize,
+    misaligned: usize,
 }
 
 impl Linear {
@@ -25,7 +25,7 @@ impl Linear {
         Self {
             kinds: valid_kinds(function, &call, form),
             is_fill: is_fill(function, &call),
-            askew: alignment_bits(&call),
+            misaligned: alignment_bits(&call),
         }
     }
 }
@@ -75,7 +75,7 @@ pub struct Run {
     /// How many.
     pub count: usize,
     /// How many of them are not aligned, at call sites that this was told of.
-    pub askew: u64,
+    pub misaligned: u64,
     /// How many of them have failed.
     failed: usize,
     /// Where the last of these stand, in turn.
@@ -137,7 +137,7 @@ impl QuickCheck {
             Layout::Fill => self.linear[function as usize].is_fill && has_valid_range([dst, size, size]),
             _ => false,
         };
-        match (is_sound && self.is_alone, self.askew(function, slot)) {
+        match (is_sound && self.is_alone, self.misaligned(function, slot)) {
             (true, 0) => Some(0),
             (true, rules) => self.told.has(slot[3]).then_some(rules),
             (false, _) => None,
@@ -146,9 +146,9 @@ impl QuickCheck {
 
     /// ALIGN-64, if that is broken by the call in a slot.
     #[inline(always)]
-    pub fn askew(&self, function: Function, slot: &Words) -> u128 {
+    pub fn misaligned(&self, function: Function, slot: &Words) -> u128 {
         let bits =
-            if Head(slot[0]).layout() == Layout::Linear { self.linear[function as usize].askew as u64 } else { 0 };
+            if Head(slot[0]).layout() == Layout::Linear { self.linear[function as usize].misaligned as u64 } else { 0 };
         u128::from((slot[4] | slot[5]) & bits != 0) << ALIGN_64.number
     }
 
@@ -178,7 +178,7 @@ impl QuickCheck {
             run.last_failed[run.failed % LAST] = run.count;
             run.failed += 1;
         }
-        run.askew += u64::from(rules != 0);
+        run.misaligned += u64::from(rules != 0);
         run.count += 1;
         Some(())
     }

@@ -23,7 +23,7 @@ fn folder(name: &str) -> PathBuf {
 /// Writes a trace with calls of a function from these sites; the number of the first is in `head`.
 fn write(dir: &Path, function: &str, head: BlockHead, sites: &[u64]) {
     let call = |(number, site): (u64, &u64)| {
-        // From a device to a host, 64 bytes, askew on both sides.
+        // From a device to a host, 64 bytes, misaligned on both sides.
         let begun = slot::Head::done(number, Layout::Linear, 0).0;
         [begun, 1000 + number, 7, *site, 0x1008, 0x2008, 64, 0]
     };

@@ -217,7 +217,7 @@ unsafe fn of<'a>(batch: &Batch, is_on_stream: bool, world: &World<'_>, comes_to_
     let arrays = addresses(batch);
     let is_any_null = arrays.iter().any(|array| array.is_null());
     let is_index_null = batch.fail_index.is_some_and(|index| index.is_null());
-    // More than there can be: whoever reads on to the end of these gets no further than the vendor.
+    // More than there can be: a reader that goes on to the end of these gets no further than the vendor.
     let most = |size: usize| isize::MAX as usize / size;
     let items = batch.items.min(most(size_of::<usize>()));
     if is_index_null || items == 0 || arrays.iter().any(is_misaligned) || batch.sizes.is_null() {

@@ -45,7 +45,7 @@ pub unsafe fn look(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Opti
     let look = unsafe { sizes(batch) }.filter(|look| look.smallest > 0)?;
     // SAFETY: all sizes fit, so the vendor comes to the attributes.
     unsafe { have_one_direction(batch) }.then_some(())?;
-    // A stream that is none is refused before the indexes are read, and nobody knows whether it is one.
+    // A stream that is none is refused before the indexes are read, and it is not known whether it is one.
     let may_read = world.product.is_some() && !is_on_stream;
     // SAFETY: as above, and on to the indexes.
     (!may_read || unsafe { arrays::ordered(batch) } == batch.attr_count).then_some(look)

@@ -217,8 +217,8 @@ fn what_a_thread_had_under_way_is_left_when_another_has_the_ring() {
 fn a_call_is_judged_when_no_note_about_it_can_follow() {
     let mut interpreter = new();
     // Its addresses are not aligned.
-    let askew = copy(1, false, GOOD, 0x20001);
-    assert_eq!(interpret(&mut interpreter, &[askew]), ["begun 1", "returned 1 0 5"]);
+    let misaligned = copy(1, false, GOOD, 0x20001);
+    assert_eq!(interpret(&mut interpreter, &[misaligned]), ["begun 1", "returned 1 0 5"]);
     assert_eq!(interpret(&mut interpreter, &[call(2, GOOD)]), ["finding 1 ALIGN-64", "call 1 = 0", "common 2"]);
     assert_eq!(interpret(&mut interpreter, &[copy(3, false, GOOD, 0x20001)]), ["common 3"], "reported once a site");
     assert_eq!(interpreter.judge.totals()["ALIGN-64"].found, 2);

@@ -127,8 +127,8 @@ impl Mixed {
         // Ever new call sites now and then; some are of more than one function.
         let site = 0x40_1000 + 16 * if self.dice.one_in(2000) { self.dice.below(100_000) } else { self.dice.below(9) };
         let dst = 0x1000_0000_0000 + 64 * self.dice.below(1 << 20);
-        let askew = if self.dice.one_in(8) { 8 } else { 0 };
-        let src = 0x7f00_0000_0000 + 64 * self.dice.below(1 << 20) + askew;
+        let misaligned = if self.dice.one_in(8) { 8 } else { 0 };
+        let src = 0x7f00_0000_0000 + 64 * self.dice.below(1 << 20) + misaligned;
         let src = if self.dice.one_in(4000) { dst + 1 } else { src };
         let size = 1 << self.dice.below(20);
         let head = slot::Head::in_flight(number, layout, function as u8, kind).ended().0;
