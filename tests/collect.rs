@@ -126,8 +126,13 @@ fn a_normal_user_drains_his_own_rings_and_no_others() {
 
 // ---- One user among others ----
 
-/// Ids that no user of a machine has, nor as subordinate ones; the first of a block of 65,536.
-const STRANGERS: u32 = 45_000 << 16;
+/// Ids that no user of a machine has, nor as subordinate ones; the first of a block of 65,536. Each test has its own:
+/// a collector looks for the user behind an id at all processes of the machine, those of the other tests included.
+const MANY_IDS: u32 = 45_000 << 16;
+const ONE_TURN_EACH: u32 = 45_001 << 16;
+const MANY_FILES: u32 = 45_002 << 16;
+/// The first of five blocks.
+const IN_A_NAMESPACE: u32 = 45_003 << 16;
 
 /// Files that are named as rings and are none, and so are never done with, each of another user.
 fn false_rings(rings: &Path, users: impl IntoIterator<Item = u32>) {
@@ -159,7 +164,7 @@ fn one_user_with_many_ids_does_not_keep_others_from_being_drained() {
     for folder in [&folders.rings, folders.out.parent().unwrap()] {
         fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
     }
-    false_rings(&folders.rings, STRANGERS..STRANGERS + 300);
+    false_rings(&folders.rings, MANY_IDS..MANY_IDS + 300);
     let collector = folders.collector();
     is_drained_for_another(&folders);
     until("it is told who waits", || collector.metrics().sum("aclshim_users_held_back", &[]) == 268);
@@ -168,7 +173,7 @@ fn one_user_with_many_ids_does_not_keep_others_from_being_drained() {
     assert!(
         said.len() == 1
             && said[0]
-                .contains(&format!("unknown users from {STRANGERS} to {} may have 32 at a time", STRANGERS | 0xffff)),
+                .contains(&format!("unknown users from {MANY_IDS} to {} may have 32 at a time", MANY_IDS | 0xffff)),
         "{errors}"
     );
     for ring in reader::files(&folders.rings).unwrap() {
@@ -189,7 +194,7 @@ fn once_gives_each_user_his_turn_where_there_are_more_than_one_may_have_workers_
         fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
     }
     let ring = leftover(&folders.out);
-    for user in STRANGERS..STRANGERS + 40 {
+    for user in ONE_TURN_EACH..ONE_TURN_EACH + 40 {
         let path = folders.rings.join(format!("aclshim-4000001-{user:x}.ring"));
         fs::write(&path, &ring).unwrap();
         chown(&path, Some(user), Some(user)).unwrap();
@@ -213,15 +218,15 @@ fn ids_of_a_user_namespace_have_the_limits_of_its_owner() {
     owner.arg("echo ready; exec sleep 1000");
     let mut owner = Ended::of(spawn(owner));
     let is_ready = owner.line() == "ready\n";
-    let map = |of: &str| fs::write(format!("/proc/{}/{of}", owner.id()), format!("0 {STRANGERS} 300000")).is_ok();
+    let map = |of: &str| fs::write(format!("/proc/{}/{of}", owner.id()), format!("0 {IN_A_NAMESPACE} 300000")).is_ok();
     if !has_that(is_ready && map("uid_map") && map("gid_map"), "a user namespace with many ids", test) {
         return;
     }
     // In five blocks of 65536, eight in each: nothing but their namespace shows that they belong together.
-    let users: Vec<u32> = (0..40).map(|number| STRANGERS + number * 7000).collect();
+    let users: Vec<u32> = (0..40).map(|number| IN_A_NAMESPACE + number * 7000).collect();
     let processes = users.iter().map(|user| {
         let mut command = Command::new("nsenter");
-        let inside = (user - STRANGERS).to_string();
+        let inside = (user - IN_A_NAMESPACE).to_string();
         command.args(["--user", "--target", &owner.id().to_string(), "--setuid", &inside, "--setgid", &inside]);
         command.args(["sh", "-c", "echo ready; exec sleep 1000"]);
         let mut process = Ended::of(spawn(command));
@@ -297,7 +302,7 @@ fn a_folder_full_of_files_does_not_keep_the_collector_from_its_work() {
     for folder in [&folders.rings, folders.out.parent().unwrap()] {
         fs::set_permissions(folder, PermissionsExt::from_mode(0o1777)).unwrap();
     }
-    false_rings(&folders.rings, std::iter::repeat_n(STRANGERS, FILES));
+    false_rings(&folders.rings, std::iter::repeat_n(MANY_FILES, FILES));
     let calls = folders.metrics.join("calls");
     // The one that watches is not in between: signals are for the collector.
     let mut command = Command::new("strace");
@@ -309,7 +314,7 @@ fn a_folder_full_of_files_does_not_keep_the_collector_from_its_work() {
     is_drained_for_another(&folders);
     until("all files were looked at", || collector.metrics().sum("aclshim_ring_files", &[]) >= FILES as u64);
     until("it is said whose they are", || {
-        collector.errors().contains(&format!("user {STRANGERS} has 12000 ring files there"))
+        collector.errors().contains(&format!("user {MANY_FILES} has 12000 ring files there"))
     });
     // Under strace an orderly end takes long.
     collector.kill();
