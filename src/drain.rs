@@ -14,7 +14,7 @@ use crate::guest::{edge, thread};
 use crate::loader::bindings;
 use crate::ring::process::{self, Process};
 use crate::settings::{may_write_files, settings};
-use aclshim_collect::inside;
+use aclshim_collect::drain::inside;
 use aclshim_core::heap::Heap;
 use aclshim_facts::settings::Drain;
 use aclshim_trace::reader::Ring;

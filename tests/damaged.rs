@@ -5,8 +5,8 @@
 mod keeping;
 mod support;
 
+use aclshim_collect::interpreter::visitor::NoVisitor;
 use aclshim_collect::trace_set::TraceSet;
-use aclshim_collect::visitor::NoVisitor;
 use aclshim_trace::record::slot::{Head, Layout, Slot};
 use aclshim_trace::ring::layout::{CONTROL, UNIT};
 use aclshim_trace::segment::reader::SegmentReader;

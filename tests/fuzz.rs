@@ -7,9 +7,9 @@
 mod keeping;
 mod support;
 
-use aclshim_collect::modules::Modules;
+use aclshim_collect::findings::modules::Modules;
+use aclshim_collect::interpreter::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
-use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingFile};
 use aclshim_trace::record::decode;
@@ -271,7 +271,7 @@ fn read_set(path: &Path) {
     let _ = set.read(&[path], &mut all);
     set.finish(&mut all);
     for process in set.processes() {
-        let total = process.account.total();
+        let total = process.totals.total();
         let _ = (total.durations.percentile(50), process.overwritten(), process.functions().count());
         let text: usize = process.findings.iter().map(|found| found.told.message.len()).sum();
         all.0 ^= text as u64 ^ process.judge.totals().len() as u64;

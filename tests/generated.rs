@@ -35,7 +35,7 @@ fn the_pages_are_the_ones_that_the_tables_make() {
         is_fresh(&format!("docs/{name}"), &text);
     }
     is_fresh("docs/trace-format.md", &aclshim_trace::documents::trace_format_page());
-    is_fresh("docs/log-schema.md", &aclshim_collect::schema::log_schema_page());
+    is_fresh("docs/log-schema.md", &aclshim_collect::log::schema::log_schema_page());
 }
 
 /// The page names tests as `file::test`, or whole files.

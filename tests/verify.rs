@@ -4,9 +4,9 @@
 mod keeping;
 mod support;
 
-use aclshim_collect::budget::Sizes;
-use aclshim_collect::chain::Place;
-use aclshim_collect::segment::TraceWriter;
+use aclshim_collect::storage::budget::Sizes;
+use aclshim_collect::storage::rotation::OutputLocation;
+use aclshim_collect::storage::segment::TraceWriter;
 use aclshim_trace::record::slot::{self, Layout};
 use aclshim_trace::ring::layout::Header;
 use aclshim_trace::segment::format::{BlockHead, kind};
@@ -55,7 +55,7 @@ fn trace_of_us(dir: &Path, start_time: u64) -> TraceWriter {
     // SAFETY: a plain structure, read as bytes.
     let header = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
     let sizes = Sizes { segment: 1, budget: 1 << 30 };
-    TraceWriter::new(Place { dir: dir.to_owned(), stem: "us".into(), sizes }, header)
+    TraceWriter::new(OutputLocation { dir: dir.to_owned(), stem: "us".into(), sizes }, header)
 }
 
 /// The head of a block of that trace.

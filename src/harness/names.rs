@@ -2,7 +2,7 @@
 //!
 //! A name holds from the moment on at which it was given: memory may be freed, and another have its place.
 
-use aclshim_collect::modules::{Modules, Site};
+use aclshim_collect::findings::modules::{Modules, Site};
 use aclshim_facts::selector;
 use aclshim_golden::{Name, NamedObject};
 use aclshim_trace::system::clock::monotonic_ns;

@@ -1,7 +1,7 @@
 //! The files that aclshim writes: recognising, opening and listing them, and finding the rings of a directory.
 
-use aclshim_collect::names::{self, Who};
 use aclshim_collect::ownership::Ignored;
+use aclshim_collect::storage::file_names::{self, FileNameValues};
 use aclshim_collect::trace_set::{FoundRing, rings_in, writes_to};
 use aclshim_facts::settings::RING_DIR;
 use aclshim_trace::origin::Origin;
@@ -135,12 +135,12 @@ pub fn counting_rings(
 
 /// What the names of a process's files begin with.
 pub fn stem(origin: &Origin) -> String {
-    let who = Who {
+    let who = FileNameValues {
         pid: origin.pid,
         born_ns: origin.born_ns,
         host: origin.host.clone().into_bytes(),
         executable: origin.executable.file_name().unwrap_or_default().as_bytes().to_vec(),
         rank: origin.rank.clone().into_bytes(),
     };
-    names::stem(origin.pattern.as_bytes(), &who)
+    file_names::stem(origin.pattern.as_bytes(), &who)
 }

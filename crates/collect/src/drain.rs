@@ -4,19 +4,19 @@
 //! tried again. Whoever drains holds the ring file ([`aclshim_trace::reader::lock`]), so there is one at a time,
 //! and the next one goes on where the last one stopped.
 
-use crate::account::Account;
-use crate::budget::Sizes;
-use crate::chain::Place;
-use crate::failure::{Failure, Trouble};
+use crate::findings::judge::Total;
+use crate::findings::module_lookup::ModuleLookup;
 use crate::interpreter::Interpreter;
-use crate::judge::Total;
-use crate::life::{Life, life};
-use crate::log_writer::LogWriter;
-pub use crate::log_writer::Losses;
-use crate::module_lookup::ModuleLookup;
-use crate::names::{Who, stem};
-use crate::segment::TraceWriter;
-use crate::stderr::Stderr;
+use crate::interpreter::totals::Totals;
+use crate::live_log::log_writer::LogWriter;
+pub use crate::live_log::log_writer::Losses;
+use crate::live_log::stderr::Stderr;
+use crate::liveness::{Liveness, liveness};
+use crate::storage::budget::Sizes;
+use crate::storage::failure::{Failure, Trouble};
+use crate::storage::file_names::{FileNameValues, stem};
+use crate::storage::rotation::OutputLocation;
+use crate::storage::segment::TraceWriter;
 use aclshim_facts::settings::Calls;
 use aclshim_trace::origin::{Origin, moment_of};
 use aclshim_trace::reader::{MOST_RINGS, ReadMode, Ring, SlotRun};
@@ -28,6 +28,10 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+
+pub mod adoption;
+pub mod inside;
+pub mod outside;
 
 /// So many slots are written at once.
 const RUN: usize = 1024;
@@ -56,7 +60,7 @@ impl Location {
     fn process(self, origin: &Origin) -> Option<String> {
         match self {
             Location::Inside => Some("self".into()),
-            Location::Outside => (life(origin) == Life::Alive).then(|| origin.pid.to_string()),
+            Location::Outside => (liveness(origin) == Liveness::Alive).then(|| origin.pid.to_string()),
         }
     }
 }
@@ -128,7 +132,7 @@ impl Drain {
     fn new(header: &Header, location: Location, dir: PathBuf) -> Self {
         let origin = Origin::new(header);
         let executable = origin.executable.file_name().unwrap_or_default().as_bytes().to_vec();
-        let who = Who {
+        let who = FileNameValues {
             pid: origin.pid,
             born_ns: origin.born_ns,
             host: origin.host.clone().into_bytes(),
@@ -138,7 +142,7 @@ impl Drain {
         // The budget is for the directory that the process named. In another one it would remove files of others.
         let budget = if dir == origin.dir { origin.budget } else { u64::MAX };
         let sizes = Sizes { segment: origin.segment, budget };
-        let place = Place { dir, stem: stem(origin.pattern.as_bytes(), &who), sizes };
+        let place = OutputLocation { dir, stem: stem(origin.pattern.as_bytes(), &who), sizes };
         let calls = origin.calls;
         Self {
             modules: ModuleLookup::new(location.process(&origin)),
@@ -330,8 +334,8 @@ impl Drain {
         if now.saturating_sub(self.minute) >= MINUTE_NS && self.has_begun {
             self.minute = now;
             self.calibrate(header);
-            let Interpreter { account, origin, .. } = &self.interpreter;
-            self.log.statistics(account, &origin.functions, losses);
+            let Interpreter { totals, origin, .. } = &self.interpreter;
+            self.log.statistics(totals, &origin.functions, losses);
         }
     }
 
@@ -378,8 +382,8 @@ impl Drain {
         for ring in self.interpreter.rings() {
             self.interpreter.finish(ring, &mut self.log);
         }
-        let Interpreter { account, judge, .. } = &self.interpreter;
-        self.log.stopped(reason, account, judge.totals(), losses);
+        let Interpreter { totals, judge, .. } = &self.interpreter;
+        self.log.stopped(reason, totals, judge.totals(), losses);
         if self.is_well() {
             for control in (0..rings(header)).filter_map(ring).map(|ring| ring.control) {
                 control.ended.store(control.drained.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -389,17 +393,17 @@ impl Drain {
 
     /// Says that these records were left behind by a process that is gone.
     pub fn adopt(&mut self, ring_file: &[u8], slots: u64) {
-        self.log.adopted(ring_file, slots, &self.interpreter.account);
+        self.log.adopted(ring_file, slots, &self.interpreter.totals);
     }
 
     /// From now on, before there is anything: counts calls by the kind of copy, too.
     pub fn count_kinds(&mut self) {
-        self.interpreter.account = Account::of_kinds();
+        self.interpreter.totals = Totals::of_kinds();
     }
 
     /// What the calls that it has written add up to.
-    pub fn account(&self) -> &Account {
-        &self.interpreter.account
+    pub fn totals(&self) -> &Totals {
+        &self.interpreter.totals
     }
 
     /// How often each rule was broken.

@@ -2,14 +2,14 @@
 //!
 //! Records come ring by ring in the order of their numbers, from a drain that reads the rings of a living process as well
 //! as from a reader of traces. Calls that have not ended are remembered in [`calls`], and nowhere else. Everything that is
-//! said of a process, live or afterwards, is said by a [visitor](crate::visitor::Watch) of these events.
+//! said of a process, live or afterwards, is said by a [visitor](crate::interpreter::visitor::Watch) of these events.
 
-use crate::account::Account;
-use crate::common::{Common, numbered};
-use crate::judge::{Judge, JudgedCall, ReportedFinding};
-use crate::labels::Labels;
-use crate::quick_check::{self, LAST, Run};
-use crate::visitor::{AnnotationView, CallView, CallVisitor, FindingView, Lost, ProcessView};
+use crate::findings::judge::{Judge, JudgedCall, ReportedFinding};
+use crate::findings::quick_check::{self, LAST, Run};
+use crate::interpreter::common_calls::{CommonCalls, numbered};
+use crate::interpreter::labels::Labels;
+use crate::interpreter::totals::Totals;
+use crate::interpreter::visitor::{AnnotationView, CallView, CallVisitor, FindingView, Lost, ProcessView};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::{Head, Layout, Words};
@@ -18,7 +18,11 @@ use aclshim_trace::segment::format::BlockHead;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) mod calls;
+mod common_calls;
+pub mod labels;
 pub(crate) mod side;
+pub mod totals;
+pub mod visitor;
 
 use calls::{Limits, TrackedCall, TrackedCalls};
 
@@ -32,7 +36,7 @@ pub struct Interpreter {
     /// Who it is.
     pub origin: Origin,
     /// What its calls add up to.
-    pub account: Account,
+    pub totals: Totals,
     /// What it calls its scopes, streams and buffers.
     pub labels: Labels,
     /// The rulebook at work on its calls.
@@ -54,7 +58,7 @@ struct RingState {
     /// The thread that writes to it; 0 if that is not known.
     thread: u32,
     calls: TrackedCalls,
-    /// The last [common](Common) calls that failed, with their numbers: a note may be about one of them.
+    /// The last [common](CommonCalls) calls that failed, with their numbers: a note may be about one of them.
     failed: VecDeque<(u64, Words)>,
 }
 
@@ -74,7 +78,7 @@ impl Interpreter {
         Self {
             functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
             origin,
-            account: Account::default(),
+            totals: Totals::default(),
             labels,
             judge,
             number,
@@ -115,7 +119,7 @@ impl Interpreter {
         if head.first >= state.end && is_known && head.thread != state.thread {
             self.of_ring(head.ring, |it, state| {
                 if head.thread != 0 && state.thread != 0 {
-                    Self::leave(&mut it.account, state);
+                    Self::leave(&mut it.totals, state);
                 }
                 it.finish_state(head.ring, state, watch);
                 state.thread = head.thread;
@@ -177,7 +181,7 @@ impl Interpreter {
         new
     }
 
-    /// Leaves the [common](Common) calls that a block begins with to a [side](side::Side), unless calls wait before them.
+    /// Leaves the [common](CommonCalls) calls that a block begins with to a [side](side::Side), unless calls wait before them.
     /// Returns the thread that they are of.
     pub(crate) fn cede<W: CallVisitor + ?Sized>(
         &mut self,
@@ -209,7 +213,7 @@ impl Interpreter {
 
     /// Takes note of common calls, which are added up elsewhere.
     fn pass(&mut self, state: &mut RingState, first: u64, slots: &[Words], run: &Run) {
-        Self::leave(&mut self.account, state);
+        Self::leave(&mut self.totals, state);
         state.end = first.saturating_add(run.count as u64);
         self.judge.count_misaligned(run.misaligned);
         for at in run.last_failed() {
@@ -220,10 +224,10 @@ impl Interpreter {
 
     /// Adds up and shows common calls.
     fn show<W: CallVisitor + ?Sized>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
-        let Self { functions, judge, account, origin, number, labels, .. } = self;
+        let Self { functions, judge, totals, origin, number, labels, .. } = self;
         let (modules, platform) = (judge.known_modules(), judge.platform());
         let whose = ProcessView { origin, process: *number, ring, thread, modules, labels, platform };
-        Common { functions, quick_check: judge.quick_check(), whose }.show(first, slots, account, watch);
+        CommonCalls { functions, quick_check: judge.quick_check(), whose }.show(first, slots, totals, watch);
     }
 
     fn entry<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, entry: Entry, watch: &mut W) {
@@ -235,7 +239,7 @@ impl Interpreter {
         match entry {
             Entry::Thread { id, .. } => {
                 // The thread that had the ring before is gone, and with it the calls that it had under way.
-                Self::leave(&mut self.account, state);
+                Self::leave(&mut self.totals, state);
                 self.finish_state(ring, state, watch);
                 state.thread = id;
             }
@@ -265,15 +269,15 @@ impl Interpreter {
 
     fn begin<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, call: Call, watch: &mut W) {
         let function = self.functions.get(usize::from(call.function)).copied().flatten();
-        self.account.begun(function, &call);
+        self.totals.begun(function, &call);
         if !call.is_nested {
-            Self::leave(&mut self.account, state);
+            Self::leave(&mut self.totals, state);
         }
         let tracked = TrackedCall::new(function, call);
         if tracked.awaits_end() {
-            self.account.in_flight(function, &tracked.call, 1);
+            self.totals.in_flight(function, &tracked.call, 1);
         } else {
-            self.account.ended(function, &tracked.call, self.origin.calibration.as_ref());
+            self.totals.ended(function, &tracked.call, self.origin.calibration.as_ref());
         }
         if let Some(view) = self.view(ring, state.thread, &tracked) {
             watch.begun(&view);
@@ -288,8 +292,8 @@ impl Interpreter {
         let RingState { calls, thread, .. } = state;
         calls.end(of, end, |tracked, was_in_flight| {
             let TrackedCall { function, call, .. } = tracked;
-            self.account.in_flight(*function, call, -i64::from(was_in_flight));
-            self.account.ended(*function, call, self.origin.calibration.as_ref());
+            self.totals.in_flight(*function, call, -i64::from(was_in_flight));
+            self.totals.ended(*function, call, self.origin.calibration.as_ref());
             if let Some(view) = self.view(ring, *thread, tracked).filter(|_| !tracked.is_returned) {
                 watch.returned(&view);
             }
@@ -314,8 +318,8 @@ impl Interpreter {
     }
 
     /// What was under way when an outermost call follows was left by a jump or an exception.
-    fn leave(account: &mut Account, state: &mut RingState) {
-        state.calls.leave(|tracked| account.in_flight(tracked.function, &tracked.call, -1));
+    fn leave(totals: &mut Totals, state: &mut RingState) {
+        state.calls.leave(|tracked| totals.in_flight(tracked.function, &tracked.call, -1));
     }
 
     /// Judges the last call of a ring: no more notes about it follow. Then delivers the calls of which all is known.
@@ -345,7 +349,7 @@ impl Interpreter {
     fn delivered(&mut self, state: &mut RingState) {
         let dropped = state.calls.delivered(self.limits.left).filter(TrackedCall::is_in_flight);
         if let Some(dropped) = dropped {
-            self.account.in_flight(dropped.function, &dropped.call, -1);
+            self.totals.in_flight(dropped.function, &dropped.call, -1);
         }
     }
 

@@ -1,17 +1,23 @@
 //! The JSON log of one process. Only the thread that drains writes to it.
 
-use crate::chain::{Chain, Place};
-use crate::failure::{Failure, Report, Step, Trouble};
 use crate::json;
-use crate::line::Line;
-use crate::names::Kind;
-use crate::subscriber;
+use crate::log::line::Line;
+use crate::storage::failure::{Failure, Report, Step, Trouble};
+use crate::storage::file_names::Kind;
+use crate::storage::rotation::{OutputLocation, RotatedFiles};
 use std::path::Path;
+
+pub mod line;
+pub mod lines;
+pub mod schema;
+mod subscriber;
+
+pub use subscriber::install;
 
 /// The log of one process.
 #[derive(Debug)]
 pub struct Log {
-    chain: Chain,
+    files: RotatedFiles,
     pid: u32,
     /// The line that is put together; its memory is used again.
     text: Option<Box<json::Line>>,
@@ -20,8 +26,8 @@ pub struct Log {
 impl Log {
     /// A log; it makes no file before there is a line. `pid` is the process that the lines are
     /// about, which is not the one that writes them where records are drained from outside.
-    pub fn new(place: Place, pid: u32) -> Self {
-        Self { chain: Chain::new(place, Kind::Log), pid, text: None }
+    pub fn new(place: OutputLocation, pid: u32) -> Self {
+        Self { files: RotatedFiles::new(place, Kind::Log), pid, text: None }
     }
 
     /// Writes one line, all of it or nothing. `time_ns` is when what it says happened, in
@@ -31,41 +37,41 @@ impl Log {
         text.begin(time_ns, self.pid);
         self.text = subscriber::capture(text, &|| line.emit());
         let Some(text) = self.text.as_ref().and_then(|line| line.text()) else {
-            return Err(self.chain.fail(Step::Subscriber, libc::ENOTSUP));
+            return Err(self.files.fail(Step::Subscriber, libc::ENOTSUP));
         };
-        self.chain.append([text.as_bytes(), &[]], &mut |_, _| Vec::new())
+        self.files.append([text.as_bytes(), &[]], &mut |_, _| Vec::new())
     }
 
     /// The file that is written now.
     pub fn path(&self) -> Option<&Path> {
-        self.chain.path()
+        self.files.path()
     }
 
-    /// What happened besides the writing since this was last asked; [`crate::lines::report`]
+    /// What happened besides the writing since this was last asked; [`crate::log::lines::report`]
     /// says it.
     pub fn take_report(&mut self) -> Report {
-        self.chain.take_report()
+        self.files.take_report()
     }
 
     /// What goes wrong now, if anything.
     pub fn trouble(&self) -> Option<&Trouble> {
-        self.chain.trouble()
+        self.files.trouble()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Sizes;
-    use crate::line::Address;
-    use crate::lines::{self, LINES, Note};
+    use crate::log::line::Address;
+    use crate::log::lines::{self, LINES, Note};
     use crate::scratch::Scratch;
+    use crate::storage::budget::Sizes;
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
     fn log(scratch: &Scratch, segment: u64) -> Log {
         let sizes = Sizes { segment, budget: 1 << 30 };
-        Log::new(Place { dir: scratch.path().to_path_buf(), stem: "l".into(), sizes }, 42)
+        Log::new(OutputLocation { dir: scratch.path().to_path_buf(), stem: "l".into(), sizes }, 42)
     }
 
     /// The keys of an object in the order in which they stand: strings at depth 1 before a colon.
@@ -153,10 +159,10 @@ mod tests {
         log.line(1, &note).unwrap();
         fs::remove_file(scratch.path().join("l.jsonl")).unwrap();
         log.line(2, &note).unwrap();
-        log.chain.fill_disk(5);
+        log.files.fill_disk(5);
         log.line(3, &note).unwrap_err();
         log.line(3, &note).unwrap_err();
-        log.chain.fill_disk(1 << 20);
+        log.files.fill_disk(1 << 20);
         log.line(3, &note).unwrap();
         let report = log.take_report();
         lines::report(&mut log, 4, &report).unwrap();
@@ -191,7 +197,8 @@ mod tests {
         let scratch = Scratch::new("log-several");
         std::thread::scope(|scope| {
             for stem in ["a", "b"] {
-                let place = Place { dir: scratch.path().to_path_buf(), stem: stem.into(), sizes: Sizes::default() };
+                let place =
+                    OutputLocation { dir: scratch.path().to_path_buf(), stem: stem.into(), sizes: Sizes::default() };
                 scope.spawn(move || {
                     let mut log = Log::new(place, 1);
                     for n in 0..200 {

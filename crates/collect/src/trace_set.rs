@@ -4,12 +4,12 @@
 //! trace and in a ring, if its drain ended between writing the record and releasing the slot. It is shown once: records are
 //! identified by process, ring and number.
 
-use crate::life::Life;
-use crate::modules::Modules;
+use crate::findings::modules::Modules;
+use crate::interpreter::visitor::{CallVisitor, ParallelVisitor};
+use crate::liveness::Liveness;
 use crate::ownership::Ignored;
-use crate::process::From;
-pub use crate::process::{Found, Process};
-use crate::visitor::{CallVisitor, ParallelVisitor};
+use crate::trace_set::process::From;
+pub use crate::trace_set::process::{Found, Process};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::RingReader;
 use aclshim_trace::record::slot::Words;
@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 mod by_time;
 mod error;
 mod parallel;
+mod process;
 mod read_ahead;
 mod snapshot;
 mod source;
@@ -343,7 +344,7 @@ impl TraceSet {
         }
         process.write_failures = snapshot.write_failures;
         process.judge.learn(&snapshot.origin);
-        if snapshot.life == Life::Alive {
+        if snapshot.liveness == Liveness::Alive {
             process.judge.modules().learn(Modules::of(&snapshot.origin.pid.to_string()));
         }
         process

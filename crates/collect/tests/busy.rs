@@ -1,7 +1,7 @@
 //! A drain among others: one that a busy ring does not keep, and one that waits for its turn.
 
 use aclshim_collect::drain::Drain;
-use aclshim_collect::inside::{self, Host};
+use aclshim_collect::drain::inside::{self, Host};
 use aclshim_trace::reader::{self, ReadMode, Ring, RingFile};
 use aclshim_trace::record::slot::{Head, Layout, Slot};
 use aclshim_trace::ring::cursor::RingCursor;

@@ -2,12 +2,12 @@
 //! a process of its own (this program again, with one test), because limits and masks are the
 //! whole process's and a signal would end it.
 
-use aclshim_collect::budget::Sizes;
-use aclshim_collect::chain::Place;
-use aclshim_collect::failure::Step;
-use aclshim_collect::lines::{self, Note};
 use aclshim_collect::log::Log;
-use aclshim_collect::segment::TraceWriter;
+use aclshim_collect::log::lines::{self, Note};
+use aclshim_collect::storage::budget::Sizes;
+use aclshim_collect::storage::failure::Step;
+use aclshim_collect::storage::rotation::OutputLocation;
+use aclshim_collect::storage::segment::TraceWriter;
 use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::segment::reader::SegmentReader;
 use std::fs::{self, File};
@@ -51,8 +51,8 @@ fn child() -> Option<PathBuf> {
     std::env::var_os(DIR).map(|dir| PathBuf::from(dir).join("out"))
 }
 
-fn place(dir: &Path) -> Place {
-    Place { dir: dir.to_path_buf(), stem: "a".into(), sizes: Sizes::default() }
+fn place(dir: &Path) -> OutputLocation {
+    OutputLocation { dir: dir.to_path_buf(), stem: "a".into(), sizes: Sizes::default() }
 }
 
 fn block(first: u64) -> BlockHead {
@@ -162,7 +162,7 @@ fn a_full_disk_leaves_whole_blocks_and_lines_and_heals() {
     let _ = fs::write(disk.join("ballast"), vec![0; 1 << 20]);
     let ballast = File::options().write(true).open(disk.join("ballast")).unwrap();
     ballast.set_len(ballast.metadata().unwrap().len() - 4096).unwrap();
-    let mut late = TraceWriter::new(Place { stem: "late".into(), ..place(&dir) }, b"");
+    let mut late = TraceWriter::new(OutputLocation { stem: "late".into(), ..place(&dir) }, b"");
     assert_eq!(late.append(&block(99), &[1; 6400]).unwrap_err().errno, libc::ENOSPC);
     assert_eq!(fs::metadata(late.path().unwrap()).unwrap().len(), 64);
     fs::remove_file(disk.join("ballast")).unwrap();
@@ -204,7 +204,7 @@ fn a_forked_child_writes_its_own_log() {
     // SAFETY: the child only writes a log, as the drain of a forked host does, and ends.
     match unsafe { libc::fork() } {
         0 => {
-            let done = Log::new(Place { stem: "child".into(), ..place(&dir) }, 2).line(2, &note("child"));
+            let done = Log::new(OutputLocation { stem: "child".into(), ..place(&dir) }, 2).line(2, &note("child"));
             // SAFETY: ends this process.
             unsafe { libc::_exit(i32::from(done.is_err())) }
         }

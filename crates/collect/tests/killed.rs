@@ -1,15 +1,15 @@
 //! What a process leaves that was killed, and what its drain leaves that was killed with it: the records are in the
 //! ring, and nothing else does harm.
 
-use aclshim_collect::adoption::{self, Adoption};
-use aclshim_collect::budget::Sizes;
-use aclshim_collect::chain::Place;
 use aclshim_collect::drain::Drain;
-use aclshim_collect::names::{Who, stem};
-use aclshim_collect::outside::Outside;
-use aclshim_collect::segment::TraceWriter;
+use aclshim_collect::drain::adoption::{self, Adoption};
+use aclshim_collect::drain::outside::Outside;
+use aclshim_collect::interpreter::visitor::NoVisitor;
+use aclshim_collect::storage::budget::Sizes;
+use aclshim_collect::storage::file_names::{FileNameValues, stem};
+use aclshim_collect::storage::rotation::OutputLocation;
+use aclshim_collect::storage::segment::TraceWriter;
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
-use aclshim_collect::visitor::NoVisitor;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile};
 use aclshim_trace::record::slot::{self, Layout};
@@ -75,7 +75,7 @@ fn read(out: &Path, rings: &Path) -> (u64, [u64; 2], usize) {
     set.read(&[out], &mut NoVisitor).unwrap();
     let troubles = set.troubles.len();
     let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
-    (process.account.total().calls, process.slots, troubles)
+    (process.totals.total().calls, process.slots, troubles)
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn what_was_written_and_overwritten_before_it_was_given_back_is_not_lost() {
         let mut set = TraceSet::new(ReadOptions { ring_folders: vec![folder.clone()], ..ReadOptions::default() });
         set.read(&[&out], &mut NoVisitor).unwrap();
         let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
-        let calls = process.account.total().calls;
+        let calls = process.totals.total().calls;
         assert_eq!(calls + process.overwritten(), 150, "{message}: each call is there or is said to be lost");
         process.overwritten()
     };
@@ -140,7 +140,7 @@ fn a_trace_that_was_cut_before_its_first_block_is_harmless_and_goes_in_time() {
         let ring = ring_file(&folder, &out);
         let whole = Preamble::default().to_bytes(&[0; size_of::<Header>()]);
         assert!(length < whole.len());
-        let stem = stem(b"", &Who { pid: std::process::id(), ..Who::default() });
+        let stem = stem(b"", &FileNameValues { pid: std::process::id(), ..FileNameValues::default() });
         let cut = out.join(format!("{stem}.acltrace"));
         fs::write(&cut, &whole[..length]).unwrap();
         let said = usize::from(length > 0); // an empty one may be just being made
@@ -153,7 +153,8 @@ fn a_trace_that_was_cut_before_its_first_block_is_harmless_and_goes_in_time() {
 
         // Where room is short it goes; an empty one when it is too old to be just being made.
         let make_room = |stem: &str| {
-            let place = Place { dir: out.clone(), stem: stem.into(), sizes: Sizes { segment: 1 << 20, budget: 1 } };
+            let place =
+                OutputLocation { dir: out.clone(), stem: stem.into(), sizes: Sizes { segment: 1 << 20, budget: 1 } };
             TraceWriter::new(place, &[]).append(&BlockHead::default(), &[]).unwrap();
         };
         make_room("a");
@@ -240,7 +241,7 @@ fn a_ring_of_another_directory_is_removed_only_when_all_is_told() {
     let mut set = TraceSet::default();
     set.read(&[&out], &mut NoVisitor).unwrap();
     let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
-    assert_eq!((process.account.total().calls, process.not_recorded), (CALLS, 3));
+    assert_eq!((process.totals.total().calls, process.not_recorded), (CALLS, 3));
 
     let (first, _) = ring_of(&folder, &out, Mode::Audit);
     fs::rename(first, &path).unwrap();

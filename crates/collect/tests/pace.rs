@@ -1,10 +1,10 @@
 //! How fast ticks were on another boot, or another machine: the trace alone tells.
 
-use aclshim_collect::budget::Sizes;
-use aclshim_collect::chain::Place;
-use aclshim_collect::segment::TraceWriter;
+use aclshim_collect::interpreter::visitor::NoVisitor;
+use aclshim_collect::storage::budget::Sizes;
+use aclshim_collect::storage::rotation::OutputLocation;
+use aclshim_collect::storage::segment::TraceWriter;
 use aclshim_collect::trace_set::TraceSet;
-use aclshim_collect::visitor::NoVisitor;
 use aclshim_trace::record::slot::{self, Layout};
 use aclshim_trace::ring::layout::{Header, Moment};
 use aclshim_trace::segment::format::{BlockHead, kind};
@@ -30,7 +30,7 @@ fn the_pace_of_another_boot_is_that_of_the_moments_farthest_apart() {
     set(&header.later, [1000 + 4_000_000, 500 + 4_000_000, 100 + 4_000_000]);
     // SAFETY: a plain structure, read as bytes.
     let bytes = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
-    let place = Place { dir: dir.clone(), stem: "t".into(), sizes: Sizes::default() };
+    let place = OutputLocation { dir: dir.clone(), stem: "t".into(), sizes: Sizes::default() };
     let mut trace = TraceWriter::new(place, bytes);
     let mut append = |head: BlockHead, payload: &[u8]| trace.append(&head, payload).unwrap();
     let slots = |first| BlockHead { kind: kind::SLOTS, first, ..BlockHead::default() };
@@ -47,7 +47,7 @@ fn the_pace_of_another_boot_is_that_of_the_moments_farthest_apart() {
     set.read(&[&dir], &mut NoVisitor).unwrap();
     let process = set.processes().next().unwrap();
     for percent in [50, 100] {
-        let duration = process.account.total().durations.percentile(percent).unwrap();
+        let duration = process.totals.total().durations.percentile(percent).unwrap();
         assert!(duration.abs_diff(1_000_000) <= 1_000_000 / 16, "{percent}: {duration}");
     }
     assert_eq!(process.origin.calibration.unwrap().at_ns(1000 + 2_000_000), 500 + 1_000_000);

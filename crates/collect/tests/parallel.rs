@@ -2,8 +2,8 @@
 
 mod mixed;
 
+use aclshim_collect::interpreter::visitor::{AnnotationView, CallView, CallVisitor, Lost, ParallelVisitor};
 use aclshim_collect::trace_set::TraceSet;
-use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, Lost, ParallelVisitor};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
 //! What is read of traces that are not like most: a clock that was set back, code without end.
 
-use aclshim_collect::budget::Sizes;
-use aclshim_collect::chain::Place;
-use aclshim_collect::judge::rule_ids;
-use aclshim_collect::segment::TraceWriter;
+use aclshim_collect::findings::judge::rule_ids;
+use aclshim_collect::interpreter::visitor::{CallView, CallVisitor, NoVisitor};
+use aclshim_collect::storage::budget::Sizes;
+use aclshim_collect::storage::rotation::OutputLocation;
+use aclshim_collect::storage::segment::TraceWriter;
 use aclshim_collect::trace_set::{Process, TraceSet};
-use aclshim_collect::visitor::{CallView, CallVisitor, NoVisitor};
 use aclshim_facts::rule::Severity;
 use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
 use aclshim_trace::record::{Extent, RecordedFinding, found_words};
@@ -39,7 +39,7 @@ fn write_slots(dir: &Path, function: &str, head: BlockHead, slots: &[Words]) {
     // SAFETY: a plain structure, read as bytes.
     let header = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
     let bytes: Vec<_> = slots.iter().flatten().map(|word| word.to_le_bytes()).collect();
-    let place = Place { dir: dir.to_owned(), stem: "t".into(), sizes: Sizes::default() };
+    let place = OutputLocation { dir: dir.to_owned(), stem: "t".into(), sizes: Sizes::default() };
     let head = BlockHead { kind: kind::SLOTS, flags: slots.len() as u32, ..head };
     TraceWriter::new(place, header).append(&head, bytes.as_flattened()).unwrap();
 }
@@ -60,7 +60,7 @@ fn a_clock_that_was_set_back_between_two_segments_costs_no_call() {
     for (first, realtime_ns) in (0..).zip([3000, 1000, 2000]) {
         write(&dir, "aclrtMemcpy", BlockHead { first, ticks: 10 + first, realtime_ns, ..BlockHead::default() }, &[1]);
     }
-    read(&dir, |process| assert_eq!(process.account.total().calls, 3));
+    read(&dir, |process| assert_eq!(process.totals.total().calls, 3));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_
         slots.extend([[head, of, what, index, one, other, code, fail_index], failed(between + 2)]);
         write_slots(&dir, "aclrtMemcpy", BlockHead::default(), &slots);
         read(&dir, |process| {
-            let total = process.account.total();
+            let total = process.totals.total();
             assert_eq!((total.calls, total.errors), (between + 2, between + 2));
             let told: Vec<u64> = process.findings.iter().map(|found| found.number).collect();
             assert_eq!(told, if is_told { vec![0] } else { vec![] }, "{between} stand between");

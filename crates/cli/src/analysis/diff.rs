@@ -3,9 +3,9 @@
 use crate::files::ring_folders;
 use crate::output::escape;
 use crate::reading::traces::say_troubles;
-use aclshim_collect::account::Histogram;
+use aclshim_collect::interpreter::totals::Histogram;
+use aclshim_collect::interpreter::visitor::{CallView, CallVisitor};
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
-use aclshim_collect::visitor::{CallView, CallVisitor};
 use aclshim_facts::Function;
 use aclshim_facts::rule::Severity;
 use aclshim_facts::rules::RULES;

@@ -3,8 +3,8 @@
 //! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
 use crate::reading::symbols::{SourceLocation, Symbols};
+use aclshim_collect::interpreter::visitor::{CallView, CallVisitor, CommonCallView};
 use aclshim_collect::trace_set::{Found, Process, TraceSet};
-use aclshim_collect::visitor::{CallView, CallVisitor, CommonCallView};
 use aclshim_facts::rule::{Rule, Severity};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use crate::output::escape;
 use crate::output::quantity::{duration, human, plural};
 use crate::reading::symbols::Symbols;
 use crate::reading::traces::{Nothing, Traces};
-use aclshim_collect::account::Histogram;
+use aclshim_collect::interpreter::totals::Histogram;
 use aclshim_collect::ownership::Ignored;
 use aclshim_collect::trace_set::{Process, TraceSet};
 use aclshim_facts::Function;

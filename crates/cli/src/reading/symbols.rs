@@ -5,7 +5,7 @@
 //! far as memory for it is bounded.
 
 use crate::output::escape;
-use aclshim_collect::modules::Modules;
+use aclshim_collect::findings::modules::Modules;
 use aclshim_trace::origin::Origin;
 use addr2line::{Loader, demangle_auto};
 use object::read::{ReadCache, ReadRef};

@@ -3,9 +3,9 @@
 use crate::files::ring_folders;
 use crate::output::escape;
 use crate::output::progress;
+use aclshim_collect::interpreter::visitor::{CallVisitor, ParallelVisitor};
 use aclshim_collect::ownership::Ignored;
 use aclshim_collect::trace_set::{CallOrder, FileError, ReadOptions, TraceSet};
-use aclshim_collect::visitor::{CallVisitor, ParallelVisitor};
 use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeSet;
 use std::path::PathBuf;

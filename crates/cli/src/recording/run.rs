@@ -17,7 +17,7 @@ pub use launch::CompletedRun;
 pub use plan::RunRequest;
 pub use summary::Summary;
 
-use aclshim_collect::visitor::NoVisitor;
+use aclshim_collect::interpreter::visitor::NoVisitor;
 use aclshim_facts::rule::Severity;
 use anyhow::Result;
 use std::ffi::OsString;

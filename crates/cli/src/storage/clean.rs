@@ -3,9 +3,9 @@
 use crate::files::{self, FileKind};
 use crate::output::escape;
 use crate::storage::recover::unread;
-use aclshim_collect::adoption::write_all;
 use aclshim_collect::drain::Drain;
-use aclshim_collect::life::{self, Life};
+use aclshim_collect::drain::adoption::write_all;
+use aclshim_collect::liveness::{self, Liveness};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingFile, RingReader};
 use aclshim_trace::segment::format::MAGIC;
@@ -63,7 +63,7 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// Removes what is not needed.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
-    aclshim_collect::install();
+    aclshim_collect::log::install();
     let mut cleaning = Cleaning { arguments, files: 0, bytes: 0, failed: false, seen: BTreeSet::new() };
     let folders = if cleaning.arguments.rings { files::ring_folders() } else { Vec::new() };
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
@@ -132,7 +132,7 @@ impl Cleaning {
         // SAFETY: asks for our own number.
         let me = unsafe { libc::geteuid() };
         let is_ours = std::fs::symlink_metadata(path)?.uid() == me;
-        if !is_ours || life::of_ring(seen.file(), &origin) != Life::Gone {
+        if !is_ours || liveness::of_ring(seen.file(), &origin) != Liveness::Gone {
             return Ok(());
         }
         drop(seen);
@@ -206,7 +206,7 @@ impl Cleaning {
 fn is_of_the_living(path: &Path) -> bool {
     let reader = files::open(path).ok().and_then(|file| SegmentReader::open(file).ok());
     let origin = reader.and_then(|reader| Origin::from_bytes(&reader.header));
-    origin.is_some_and(|origin| life::life(&origin) == Life::Alive)
+    origin.is_some_and(|origin| liveness::liveness(&origin) == Liveness::Alive)
 }
 
 /// Whether it is not only named so.

@@ -8,7 +8,7 @@ use crate::output::escape;
 use crate::output::progress;
 use crate::reading::traces::say_ignored;
 use crate::storage::verify::copy;
-use aclshim_collect::life;
+use aclshim_collect::liveness;
 use aclshim_collect::trace_set::{ProcessKey, is_same_folder, process_key};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::RingReader;
@@ -202,8 +202,8 @@ impl Merge {
             Err(error) => return self.fail(&ring.path, &format!("{error:#}")),
         }
         let to = self.free(&format!("{}-ring", files::stem(&origin)), "acltrace");
-        let life = life::of_ring(ring.file(), &origin);
-        match copy::ring(ring, &to, life) {
+        let liveness = liveness::of_ring(ring.file(), &origin);
+        match copy::ring(ring, &to, liveness) {
             Ok(calls) => self.copied[2] += calls,
             Err(error) => self.fail(&ring.path, &format!("{error:#}")),
         }

@@ -6,9 +6,9 @@ use crate::files::{self, FileKind};
 use crate::output::escape;
 use crate::reading::traces::say_ignored;
 use crate::storage::verify::{copy, is_outermost};
-use aclshim_collect::adoption;
 use aclshim_collect::drain::Drain;
-use aclshim_collect::life::{self, Life};
+use aclshim_collect::drain::adoption;
+use aclshim_collect::liveness::{self, Liveness};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
 use anyhow::{Context, Result, bail};
@@ -49,7 +49,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if arguments.as_owner {
         ring_owner::close_to_the_user();
     }
-    aclshim_collect::install();
+    aclshim_collect::log::install();
     let out = arguments.out.as_deref().map(std::path::absolute).transpose().context("--out")?;
     if let Some(out) = &out {
         std::fs::create_dir_all(out).with_context(|| format!("{}: cannot be made", out.display()))?;
@@ -148,17 +148,17 @@ impl Recovery {
         let origin = Origin::new(seen.header());
         let name = origin.executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let who = format!("process {} ({name}) on {}", origin.pid, origin.host);
-        match life::of_ring(seen.file(), &origin) {
-            Life::Alive => {
+        match liveness::of_ring(seen.file(), &origin) {
+            Liveness::Alive => {
                 self.say(path, &format!("{who} runs: left alone"));
                 return Ok(());
             }
-            Life::Elsewhere => {
+            Liveness::Elsewhere => {
                 let what = format!("{who} may run where we cannot look (another pid or time namespace?): left alone");
                 self.say(path, &what);
                 return Ok(());
             }
-            Life::Gone => {}
+            Liveness::Gone => {}
         }
         drop(seen);
         let mut file = match RingFile::open_to_drain(path) {

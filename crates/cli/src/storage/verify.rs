@@ -9,7 +9,7 @@ use crate::files::{self, FileKind};
 use crate::output::escape;
 use crate::output::progress;
 use crate::reading::traces::say_ignored;
-use aclshim_collect::life::{self, Life};
+use aclshim_collect::liveness::{self, Liveness};
 use aclshim_collect::ownership::{Ignored, Owners};
 use aclshim_collect::trace_set::{ProcessKey, process_key};
 use aclshim_trace::origin::Origin;
@@ -216,7 +216,7 @@ impl Check {
         if left.ring.is_none()
             && let Some(ring) = ring
         {
-            left.life = life::of_ring(ring.file(), &left.origin);
+            left.liveness = liveness::of_ring(ring.file(), &left.origin);
             left.ring = Some(RingContent::new(&ring, None));
         }
         if let Some((_, segment)) = left.segments.last() {
@@ -235,13 +235,14 @@ impl Check {
         match RingReader::open(path) {
             Ok(file) => {
                 let origin = Origin::new(file.header());
-                let life = life::of_ring(file.file(), &origin);
+                let liveness = liveness::of_ring(file.file(), &origin);
                 let ring = RingContent::new(&file, Some((number, &mut verdict)));
                 let left = self.left.entry(process_key(&origin)).or_insert_with(|| ProcessFiles::new(origin));
-                left.life = life;
+                left.liveness = liveness;
                 if ring.calls > 0 {
                     let what = format!("holds {} calls that are in no trace", ring.calls);
-                    let remedy = if left.life == Life::Gone { "`aclshim recover` writes them to a file" } else { "" };
+                    let remedy =
+                        if left.liveness == Liveness::Gone { "`aclshim recover` writes them to a file" } else { "" };
                     verdict.remark(FileNote::new(what, remedy));
                 }
                 left.ring = Some(ring);

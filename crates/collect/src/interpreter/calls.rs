@@ -4,8 +4,8 @@
 //! few stay longer, because notes about a call may come behind those of a signal handler; and so does a call that was
 //! delivered without an end, because its end may still come.
 
-use crate::judge::JudgedCall;
-use crate::quick_check::LAST;
+use crate::findings::judge::JudgedCall;
+use crate::findings::quick_check::LAST;
 use aclshim_facts::Function;
 use aclshim_trace::record::annotation::Annotation;
 use aclshim_trace::record::{Call, End, FRAMES, RecordedFinding};

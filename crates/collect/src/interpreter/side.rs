@@ -1,13 +1,13 @@
 //! Adding up common calls beside the interpreter of their process, in another thread.
 
 use super::Interpreter;
-use crate::account::Account;
-use crate::common::Common;
-use crate::judge::Platform;
-use crate::labels::Labels;
-use crate::modules::Modules;
-use crate::quick_check::{QuickCheck, Run};
-use crate::visitor::{CallVisitor, ProcessView};
+use crate::findings::judge::Platform;
+use crate::findings::modules::Modules;
+use crate::findings::quick_check::{QuickCheck, Run};
+use crate::interpreter::common_calls::CommonCalls;
+use crate::interpreter::labels::Labels;
+use crate::interpreter::totals::Totals;
+use crate::interpreter::visitor::{CallVisitor, ProcessView};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::Words;
@@ -23,7 +23,7 @@ pub(crate) struct Side {
     modules: Modules,
     labels: Labels,
     platform: Platform,
-    account: Account,
+    totals: Totals,
 }
 
 impl Side {
@@ -38,7 +38,7 @@ impl Side {
             modules: Modules::default(),
             labels: Labels::default(),
             platform: *of.judge.platform(),
-            account: Account::default(),
+            totals: Totals::default(),
         }
     }
 
@@ -66,13 +66,13 @@ impl Side {
 
     /// Adds up and shows calls that a process has [ceded](Interpreter::cede).
     pub(crate) fn show<W: CallVisitor>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
-        let Self { origin, number, functions, quick_check, modules, labels, platform, account, .. } = self;
+        let Self { origin, number, functions, quick_check, modules, labels, platform, totals, .. } = self;
         let whose = ProcessView { origin, process: *number, ring, thread, modules, labels, platform };
-        Common { functions, quick_check, whose }.show(first, slots, account, watch);
+        CommonCalls { functions, quick_check, whose }.show(first, slots, totals, watch);
     }
 
     /// Hands what was added up to the of.
     pub(crate) fn join(self, of: &mut Interpreter) {
-        of.account.merge(&self.account);
+        of.totals.merge(&self.totals);
     }
 }

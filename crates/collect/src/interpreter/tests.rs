@@ -1,7 +1,7 @@
 //! The interpreter, record by record.
 
 use super::*;
-use crate::visitor::CommonCallView;
+use crate::interpreter::visitor::CommonCallView;
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::record::slot::{Note, end_word};
 use aclshim_trace::ring::layout::Header;
@@ -119,7 +119,7 @@ fn new() -> Interpreter {
 fn sums(slots: &[Words]) -> (u64, u64, u64, u64, u64) {
     let mut interpreter = new();
     interpret(&mut interpreter, slots);
-    let total = interpreter.account.total();
+    let total = interpreter.totals.total();
     (total.calls, total.nested, total.in_flight, total.bytes, total.errors)
 }
 
@@ -154,7 +154,7 @@ fn an_end_is_recognised_after_its_call_was_delivered_as_left() {
     interpret(&mut interpreter, &rest);
     assert_eq!(interpret(&mut interpreter, &[end(90, 1, 4, 3)]), ["returned 1 3 4"]);
     assert_eq!(interpret(&mut interpreter, &[end(91, 1, 4, 3)]), [""; 0], "it has ended once");
-    assert_eq!(interpreter.account.total().errors, 87 + 1);
+    assert_eq!(interpreter.totals.total().errors, 87 + 1);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_duration_that_does_not_fit_is_waited_for() {
     let mut interpreter = new();
     let long = call(1, Is::Ended(u32::MAX, 7));
     assert_eq!(interpret(&mut interpreter, &[long]), ["begun 1"]);
-    assert_eq!(interpreter.account.total().in_flight, 1);
+    assert_eq!(interpreter.totals.total().in_flight, 1);
     assert_eq!(interpret(&mut interpreter, &[end(2, 1, 1 << 40, 7)]), [format!("returned 1 7 {}", 1u64 << 40)]);
     assert_eq!(finish(&mut interpreter), ["call 1 = 7"]);
     // The record of it was lost.
@@ -178,7 +178,7 @@ fn a_call_whose_duration_comes_too_late_is_shown_once() {
     slots.push(end(300, 1, 1 << 33, 0));
     let events = interpret(&mut interpreter, &slots);
     assert_eq!(events.iter().filter(|event| event.starts_with("returned 1 ")).count(), 1, "{events:?}");
-    assert_eq!((interpreter.account.total().in_flight, interpreter.account.total().bytes), (0, 128));
+    assert_eq!((interpreter.totals.total().in_flight, interpreter.totals.total().bytes), (0, 128));
 }
 
 #[test]
@@ -191,17 +191,17 @@ fn a_call_under_way_is_remembered_however_many_inside_it_were_left() {
     assert_eq!(events.last().map(String::as_str), Some("returned 1 0 9"));
     let mut rest = finish(&mut interpreter);
     rest.extend(interpret(&mut interpreter, &[call(301, GOOD)]));
-    assert_eq!(interpreter.account.total().in_flight, 0, "{rest:?}");
+    assert_eq!(interpreter.totals.total().in_flight, 0, "{rest:?}");
 }
 
 #[test]
 fn what_a_thread_had_under_way_is_left_when_another_has_the_ring() {
     let mut interpreter = new();
     interpret(&mut interpreter, &[note(1, Note::Thread, &[0, 11]), call(2, Is::Open)]);
-    assert_eq!((interpreter.thread(RING), interpreter.account.total().in_flight), (11, 1));
+    assert_eq!((interpreter.thread(RING), interpreter.totals.total().in_flight), (11, 1));
     let events = interpret(&mut interpreter, &[note(3, Note::Thread, &[0, 12])]);
     assert_eq!(events, ["call 2 left"]);
-    assert_eq!((interpreter.thread(RING), interpreter.account.total().in_flight), (12, 0));
+    assert_eq!((interpreter.thread(RING), interpreter.totals.total().in_flight), (12, 0));
     // The record that says so may have been overwritten.
     let mut events = Events::default();
     let block = |first, thread| BlockHead { ring: RING, first, thread, ..BlockHead::default() };
@@ -241,7 +241,7 @@ fn a_record_counts_once_however_often_it_is_read() {
     let failed = ["begun 2", "returned 2 1 5", "call 2 = 1"];
     assert_eq!(first, [&["common 1"], &failed[..], &["common 3", "lost 9"]].concat());
     assert_eq!(interpret(&mut interpreter, &slots), [""; 0]);
-    assert_eq!(interpreter.account.total().calls, 3);
+    assert_eq!(interpreter.totals.total().calls, 3);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn calls_that_never_end_take_no_more_than_their_share_of_memory() {
         let events = interpret(&mut interpreter, &slots);
         assert!(events.iter().filter(|event| event.ends_with("left")).count() >= 99_900);
         assert!(interpreter.rings[&RING].calls.len() < 1000);
-        assert_eq!(interpreter.account.total().in_flight, 1);
+        assert_eq!(interpreter.totals.total().in_flight, 1);
     }
     let slots: Vec<_> = (2..=100_000).map(|number| nested(number, GOOD)).collect();
     for (mut interpreter, most) in [(new(), OFFLINE.waiting), (Interpreter::live(origin()), LIVE.waiting)] {

@@ -5,8 +5,8 @@
 //! rings, not with their length.
 
 use super::{Cause, FileError, Trace, TraceSet, add_slots, learn};
-use crate::process::From;
-use crate::visitor::{AnnotationView, CallView, CallVisitor, Lost};
+use crate::interpreter::visitor::{AnnotationView, CallView, CallVisitor, Lost};
+use crate::trace_set::process::From;
 use aclshim_facts::Function;
 use aclshim_trace::record::Call;
 use aclshim_trace::record::annotation::Annotation;

@@ -7,10 +7,10 @@
 //! Damage ends parallel reading: behind the last intact block the trace is read with one thread.
 
 use super::{Progress, learn};
+use crate::findings::quick_check::Run;
 use crate::interpreter::side::Side;
-use crate::process::{From, Process};
-use crate::quick_check::Run;
-use crate::visitor::ParallelVisitor;
+use crate::interpreter::visitor::ParallelVisitor;
+use crate::trace_set::process::{From, Process};
 use aclshim_trace::record::slot::Words;
 use aclshim_trace::segment::format::{BlockHead, HEAD, SLOT, kind};
 use aclshim_trace::segment::reader::{Block, BlockChecksum, SegmentErrorKind, as_slots, expected};

@@ -1,7 +1,7 @@
 //! A copy of what a ring file holds at one moment.
 
 use super::error::Cause;
-use crate::life::{self, Life};
+use crate::liveness::{self, Liveness};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingReader};
 use aclshim_trace::record::slot::{self, State, Words};
@@ -13,7 +13,7 @@ const SPARE: usize = 1 << 16;
 /// What a ring file held at one moment.
 pub(super) struct Snapshot {
     pub origin: Origin,
-    pub life: Life,
+    pub liveness: Liveness,
     pub write_failures: u64,
     pub not_recorded: u64,
     pub notes_lost: u64,
@@ -29,10 +29,10 @@ impl Snapshot {
     /// are left for the next snapshot.
     pub fn take(file: &RingReader, follow: bool) -> (Self, Option<Cause>) {
         let origin = Origin::new(file.header());
-        let life = life::of_ring(file.file(), &origin);
+        let liveness = liveness::of_ring(file.file(), &origin);
         let mut snapshot = Self {
             origin,
-            life,
+            liveness,
             write_failures: file.header().write_failures.load(Ordering::Relaxed),
             not_recorded: file.header().not_recorded.load(Ordering::Relaxed),
             notes_lost: 0,
@@ -44,7 +44,7 @@ impl Snapshot {
         // A record of a call in flight may claim more slots than are written of it. In a malicious file these claims would
         // add up to far more memory than the file itself takes.
         let mut left = SPARE;
-        let waits = follow && life != Life::Gone;
+        let waits = follow && liveness != Liveness::Gone;
         for number in 0..file.rings() {
             let copy = match file.ring(number) {
                 Ok(Some(copy)) => copy,

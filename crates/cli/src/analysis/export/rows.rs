@@ -3,8 +3,8 @@
 use super::Sink;
 use super::row::Row;
 use super::texts::{Text, Texts};
-use aclshim_collect::modules::Modules;
-use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, ProcessView};
+use aclshim_collect::findings::modules::Modules;
+use aclshim_collect::interpreter::visitor::{AnnotationView, CallView, CallVisitor, ProcessView};
 use aclshim_facts::abi::KINDS;
 use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::direction::Direction;

@@ -2,7 +2,7 @@
 
 use crate::output::escape;
 use crate::output::time::moment;
-use aclshim_collect::visitor::AnnotationView;
+use aclshim_collect::interpreter::visitor::AnnotationView;
 use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! Which calls are shown.
 
 use crate::output::time;
-use aclshim_collect::labels::Labels;
-use aclshim_collect::visitor::{AnnotationView, CallView};
+use aclshim_collect::interpreter::labels::Labels;
+use aclshim_collect::interpreter::visitor::{AnnotationView, CallView};
 use aclshim_facts::rules::RULES;
 use aclshim_facts::{FUNCTIONS, written};
 use aclshim_trace::record::annotation::Annotation;

@@ -3,7 +3,7 @@
 use super::event::TimelineEvent;
 use super::sample::CallSampler;
 use super::timeline::Timeline;
-use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor, Lost};
+use aclshim_collect::interpreter::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_facts::Function;
 use aclshim_trace::record::annotation::Annotation;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! A recorded call as the page needs it, whatever its function.
 
-use aclshim_collect::visitor::CallView;
+use aclshim_collect::interpreter::visitor::CallView;
 use aclshim_facts::Function;
 use aclshim_facts::call::Form;
 use aclshim_facts::direction;

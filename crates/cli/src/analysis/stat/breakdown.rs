@@ -3,7 +3,7 @@
 //! A trace may hold hundreds of millions of calls: nearly all of them arrive through [`CallVisitor::plain`].
 
 use super::scopes::Scopes;
-use aclshim_collect::visitor::{CallView, CallVisitor, CommonCallView};
+use aclshim_collect::interpreter::visitor::{CallView, CallVisitor, CommonCallView};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::system::clock::Calibration;

@@ -1,8 +1,8 @@
 //! Calls by the scope that was open: those of one name together.
 
-use aclshim_collect::account::Histogram;
+use aclshim_collect::interpreter::totals::Histogram;
+use aclshim_collect::interpreter::visitor::CallView;
 use aclshim_collect::trace_set::TraceSet;
-use aclshim_collect::visitor::CallView;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

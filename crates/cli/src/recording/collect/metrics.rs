@@ -3,9 +3,9 @@
 //! A call has the labels `function`, `kind` and `direction` and no others, which bounds the number of series. Metrics of one
 //! process, its losses and the fill level of its rings, are published while it is drained, and then added to the totals.
 
-use aclshim_collect::account::Sums;
 use aclshim_collect::drain::losses;
-use aclshim_collect::outside::Drained;
+use aclshim_collect::drain::outside::Drained;
+use aclshim_collect::interpreter::totals::Sums;
 use aclshim_facts::Function;
 use aclshim_facts::abi;
 use aclshim_facts::direction::Direction;
@@ -100,7 +100,7 @@ impl MetricTotals {
     /// Adds what was read of a process, but for what was lost.
     pub fn add_process(&mut self, one: &Drained) {
         let names = &one.drain.origin().functions;
-        for (function, kind, direction, sums) in one.drain.account().kinds() {
+        for (function, kind, direction, sums) in one.drain.totals().kinds() {
             let name = names.get(function).filter(|name| Function::by_name(name).is_some());
             let function = self.calls.entry(name.map_or(UNKNOWN, String::as_str).to_owned()).or_default();
             function.entry(format!("{kind},{}", direction.name())).or_default().add(&CallMetrics::of(sums));

@@ -12,7 +12,7 @@ use super::metrics::{MetricTotals, ProcessMetrics, WorkerReport};
 use super::search::{Round, Search};
 use super::system::{always_wait, can_write, most_descriptors, never_wait, signals, wait};
 use crate::recording::run::say;
-use aclshim_collect::outside::{Considered, Drained, Outside};
+use aclshim_collect::drain::outside::{Considered, Drained, Outside};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -2,7 +2,7 @@
 
 use super::report::{DoctorReport, many};
 use super::setup::is;
-use aclshim_collect::life::{Life, View};
+use aclshim_collect::liveness::{Liveness, View};
 use aclshim_facts::settings::{BUDGET, DIR, DRAIN, RING_DIR, RING_SIZE, Setting};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingReader, files};
@@ -153,12 +153,12 @@ fn leftovers(report: &mut DoctorReport, folder: &Path) {
     for file in files(folder).unwrap_or_default() {
         let Ok(ring) = RingReader::open(&file) else { continue };
         match view.of_ring(ring.file(), &Origin::new(ring.header())) {
-            Life::Gone => {
+            Liveness::Gone => {
                 dead += 1;
                 bytes += fs::metadata(&file).map_or(0, |about| about.blocks() * 512);
             }
-            Life::Alive => alive += 1,
-            Life::Elsewhere => {}
+            Liveness::Alive => alive += 1,
+            Liveness::Elsewhere => {}
         }
     }
     if dead > 0 {

@@ -5,7 +5,7 @@ use super::loader;
 use super::report::{DoctorReport, list};
 use crate::analysis::explain::distance;
 use crate::recording::dropin::find_shim;
-use aclshim_collect::mute::Mute;
+use aclshim_collect::findings::mute::Mute;
 use aclshim_facts::policy::Policy;
 use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rules::RULES;

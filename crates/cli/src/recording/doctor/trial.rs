@@ -2,8 +2,8 @@
 
 use super::loader;
 use super::report::{DoctorReport, Sight, many};
+use aclshim_collect::interpreter::visitor::NoVisitor;
 use aclshim_collect::trace_set::{Process, ReadOptions, TraceSet};
-use aclshim_collect::visitor::NoVisitor;
 use aclshim_facts::settings::{DIR, DRAIN, MODE, RECORD, RING_DIR};
 use anyhow::{Context, Result, bail};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Draining the rings of a run from outside, while the program runs and, in a process of its own, afterwards.
 
 use super::say;
-use aclshim_collect::outside::{Outside, Passed};
+use aclshim_collect::drain::outside::{Outside, Passed};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingReader};
 use aclshim_trace::system::clock::realtime_ns;

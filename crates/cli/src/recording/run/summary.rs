@@ -3,9 +3,9 @@
 use super::rings::{self, RunFolders};
 use crate::files;
 use crate::output::quantity::{human, plural};
-use aclshim_collect::life::{Life, life};
+use aclshim_collect::interpreter::visitor::CallVisitor;
+use aclshim_collect::liveness::{Liveness, liveness};
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
-use aclshim_collect::visitor::CallVisitor;
 use aclshim_facts::rule::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -85,7 +85,7 @@ impl Summary {
             summary.evicted += process.evicted;
             summary.write_failures += process.write_failures;
             summary.in_memory += process.slots[1];
-            if record_source == RecordSource::Log && life(&process.origin) == Life::Gone {
+            if record_source == RecordSource::Log && liveness(&process.origin) == Liveness::Gone {
                 summary.unlogged += 1;
                 let pid = process.origin.pid;
                 summary.remarks.insert(format!("process {pid} has ended, and not all that it did is in its log"));

@@ -1,8 +1,8 @@
 //! The golden run of a whole program, from its trace.
 
 use crate::analysis::sarif::SiteCounts;
+use aclshim_collect::interpreter::visitor::{AnnotationView, CallView, CallVisitor};
 use aclshim_collect::trace_set::{Process, TraceSet};
-use aclshim_collect::visitor::{AnnotationView, CallView, CallVisitor};
 use aclshim_golden::{Attribute, Call, End, GoldenRun, Item, MARK_INJECTED, MARK_REFUSED, Name, NamedObject};
 use aclshim_trace::record::annotation::{self, Annotation};
 use aclshim_trace::record::{self, INJECTED, REFUSED};

@@ -2,8 +2,8 @@
 
 use crate::files;
 use crate::output::progress;
-use aclshim_collect::life::Life;
-use aclshim_collect::modules::Modules;
+use aclshim_collect::findings::modules::Modules;
+use aclshim_collect::liveness::Liveness;
 use aclshim_collect::trace_set::process_key;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingReader};
@@ -350,7 +350,7 @@ fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
 }
 
 /// Writes what a ring file holds and no trace does; how many outermost calls. The ring stays as it is.
-pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
+pub fn ring(file: &RingReader, to: &Path, liveness: Liveness) -> Result<u64> {
     let origin = Origin::new(file.header());
     let head = |kind| BlockHead {
         kind,
@@ -363,7 +363,7 @@ pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
     let mut calls = 0;
     let mut totals = [file.header().not_recorded.load(Ordering::Relaxed), 0, 0];
     // Elsewhere the pid may be another process's.
-    if life == Life::Alive {
+    if liveness == Liveness::Alive {
         copy.block(&head(kind::MODULES), &Modules::of(&origin.pid.to_string()).to_bytes())?;
     }
     for number in 0..file.rings() {
@@ -398,7 +398,7 @@ pub fn ring(file: &RingReader, to: &Path, life: Life) -> Result<u64> {
         totals[2] = totals[2].saturating_add(ring.control.notes_lost.load(Ordering::Relaxed));
     }
     copy.block(&head(kind::TOTALS), totals.map(u64::to_le_bytes).as_flattened())?;
-    if life == Life::Gone {
+    if liveness == Liveness::Gone {
         copy.end(&head(kind::END))?;
     }
     copy.finish()?;

@@ -4,7 +4,7 @@
 use super::segment::{CheckedSegment, is_backwards};
 use super::verdict::{FileNote, FileVerdict};
 use crate::files;
-use aclshim_collect::life::{self, Life};
+use aclshim_collect::liveness::{self, Liveness};
 use aclshim_collect::trace_set::process_key;
 use aclshim_facts::settings::Calls;
 use aclshim_trace::origin::Origin;
@@ -27,7 +27,7 @@ pub struct ProcessFiles {
     /// The identity of the process.
     pub origin: Origin,
     /// Whether it runs.
-    pub life: Life,
+    pub liveness: Liveness,
     /// Its segments, and the numbers of the verdicts about them.
     pub segments: Vec<(usize, CheckedSegment)>,
     /// Its ring file.
@@ -142,8 +142,8 @@ pub struct Balance {
 impl ProcessFiles {
     /// Nothing is known yet but who it is.
     pub fn new(origin: Origin) -> Self {
-        let life = life::life(&origin);
-        Self { origin, life, segments: Vec::new(), ring: None, is_part: false, goes_on_in: None }
+        let liveness = liveness::liveness(&origin);
+        Self { origin, liveness, segments: Vec::new(), ring: None, is_part: false, goes_on_in: None }
     }
 
     /// Compares all files of the process, adds problems to their verdicts, and returns the balance.
@@ -160,7 +160,7 @@ impl ProcessFiles {
         let last = self.segments.last();
         // While it runs, what was lost last is not in the totals yet; and without its end they are old.
         let is_ended = last.is_some_and(|(_, segment)| segment.is_ended);
-        if reported > not_recorded && (is_ended || self.ring.is_some()) && self.life != Life::Alive {
+        if reported > not_recorded && (is_ended || self.ring.is_some()) && self.liveness != Liveness::Alive {
             let what = format!("records tell of {reported} calls that were lost, and the totals of {not_recorded}");
             if let Some((verdict, _)) = last {
                 verdicts[*verdict].problem(FileNote::new(what, "look for another copy"));
@@ -248,16 +248,16 @@ impl ProcessFiles {
 
     /// Whether what is written comes to an end, and where not, whether the rest is elsewhere.
     fn end(&mut self, verdicts: &mut [FileVerdict]) {
-        let rest = match (&self.ring, self.life) {
-            (Some(_), Life::Alive) => Some("the process runs, and is being written down".to_owned()),
+        let rest = match (&self.ring, self.liveness) {
+            (Some(_), Liveness::Alive) => Some("the process runs, and is being written down".to_owned()),
             (Some(ring), _) => {
                 Some(format!("the process did not end in order; the rest is in {}", ring.path.display()))
             }
-            (None, Life::Alive) => Some("the process runs".to_owned()),
+            (None, Liveness::Alive) => Some("the process runs".to_owned()),
             (None, _) => None,
         };
-        let remedy = match (&self.ring, self.life) {
-            (Some(ring), Life::Gone) if ring.calls > 0 => "`aclshim recover` writes it to a file",
+        let remedy = match (&self.ring, self.liveness) {
+            (Some(ring), Liveness::Gone) if ring.calls > 0 => "`aclshim recover` writes it to a file",
             _ => "",
         };
         let mut is_followed = None;

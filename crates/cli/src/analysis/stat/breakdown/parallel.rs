@@ -1,7 +1,7 @@
 //! Filling several breakdowns in parallel, each with a part of the calls, and joining them.
 
 use super::{Breakdown, CopySum, SLOWEST, SiteKey};
-use aclshim_collect::visitor::ParallelVisitor;
+use aclshim_collect::interpreter::visitor::ParallelVisitor;
 use std::cmp::Reverse;
 
 impl ParallelVisitor for Breakdown {

@@ -1,7 +1,7 @@
 //! The page that documents the log.
 
 use crate::json::{LONGEST, LONGEST_STRING};
-use crate::lines::LINES;
+use crate::log::lines::LINES;
 use std::fmt::Write;
 
 /// The text of `docs/log-schema.md`.

@@ -13,7 +13,7 @@ use std::fs::File;
 
 /// What is known of a process's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum Liveness {
     /// It runs.
     Alive,
     /// It has ended, or has become another program by `exec`.
@@ -23,12 +23,12 @@ pub enum Life {
 }
 
 /// Whether a process runs, of which there may be no ring.
-pub fn life(origin: &Origin) -> Life {
-    View::new().life(origin)
+pub fn liveness(origin: &Origin) -> Liveness {
+    View::new().liveness(origin)
 }
 
 /// Whether the process of a ring runs.
-pub fn of_ring(file: &File, origin: &Origin) -> Life {
+pub fn of_ring(file: &File, origin: &Origin) -> Liveness {
     View::new().of_ring(file, origin)
 }
 
@@ -47,36 +47,36 @@ impl View {
     }
 
     /// Whether the process of a ring runs.
-    pub fn of_ring(&self, file: &File, origin: &Origin) -> Life {
-        match self.life(origin) {
+    pub fn of_ring(&self, file: &File, origin: &Origin) -> Liveness {
+        match self.liveness(origin) {
             // The initial pid namespace has the same inode on every machine: a folder that machines share, on a file system
             // that knows nothing of their mappings, may hold rings of processes that run on another one.
-            Life::Gone if origin.is_of_this_boot == Some(false) && is_alone(file).is_none() => Life::Elsewhere,
+            Liveness::Gone if origin.is_of_this_boot == Some(false) && is_alone(file).is_none() => Liveness::Elsewhere,
             // Also where the pid lives on: `exec` unmaps the ring of the program that was there before.
-            Life::Alive | Life::Elsewhere if is_alone(file) == Some(true) => Life::Gone,
-            life => life,
+            Liveness::Alive | Liveness::Elsewhere if is_alone(file) == Some(true) => Liveness::Gone,
+            liveness => liveness,
         }
     }
 
-    fn life(&self, origin: &Origin) -> Life {
+    fn liveness(&self, origin: &Origin) -> Liveness {
         if !(1..1 << 31).contains(&origin.pid) || self.pid_ns != Some(origin.pid_ns) {
-            return Life::Elsewhere;
+            return Liveness::Elsewhere;
         }
         let Some(seen) = Seen::of(origin.pid) else {
             // SAFETY: the null signal only asks.
             let asked = unsafe { libc::kill(origin.pid as libc::pid_t, 0) };
             let is_absent = asked != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-            return if is_absent { Life::Gone } else { Life::Elsewhere };
+            return if is_absent { Liveness::Gone } else { Liveness::Elsewhere };
         };
         let has_same_time = origin.time_ns != 0 && origin.time_ns == self.time_ns;
         match (origin.start_time, seen.start_time) {
-            _ if seen.has_ended => Life::Gone,
+            _ if seen.has_ended => Liveness::Gone,
             // 0 is not known: nothing speaks against it.
-            (0, _) | (_, None) => Life::Alive,
-            (began, Some(seen)) if began == seen => Life::Alive,
+            (0, _) | (_, None) => Liveness::Alive,
+            (began, Some(seen)) if began == seen => Liveness::Alive,
             // Another process has its pid.
-            _ if has_same_time => Life::Gone,
-            _ => Life::Elsewhere,
+            _ if has_same_time => Liveness::Gone,
+            _ => Liveness::Elsewhere,
         }
     }
 }
@@ -136,38 +136,38 @@ mod tests {
     #[test]
     fn a_pid_counts_in_its_own_namespace_only() {
         let mut header = us();
-        assert_eq!(life(&Origin::new(&header)), Life::Alive);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Alive);
         header.pid_ns += 1;
-        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Elsewhere);
         header.pid_ns = 0;
-        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Elsewhere);
         header = us();
         header.pid = 0;
-        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Elsewhere);
         // More than any system has.
         header.pid = (1 << 22) + 1;
-        assert_eq!(life(&Origin::new(&header)), Life::Gone);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Gone);
     }
 
     #[test]
     fn a_start_time_counts_in_its_own_time_namespace_only() {
         let mut header = us();
         header.start_time += 1;
-        assert_eq!(life(&Origin::new(&header)), Life::Gone, "another process has its pid");
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Gone, "another process has its pid");
         header.time_ns += 1;
-        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Elsewhere);
         header.time_ns = 0;
-        assert_eq!(life(&Origin::new(&header)), Life::Elsewhere, "an older file");
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Elsewhere, "an older file");
         header.start_time -= 1;
-        assert_eq!(life(&Origin::new(&header)), Life::Alive);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Alive);
         header.start_time = 0;
-        assert_eq!(life(&Origin::new(&header)), Life::Alive, "it is not known");
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Alive, "it is not known");
     }
 
     #[test]
     fn a_boot_id_is_no_proof() {
         let mut header = us();
         header.boot_id[..8].copy_from_slice(b"not here");
-        assert_eq!(life(&Origin::new(&header)), Life::Alive);
+        assert_eq!(liveness(&Origin::new(&header)), Liveness::Alive);
     }
 }

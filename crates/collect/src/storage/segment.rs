@@ -1,8 +1,8 @@
 //! Writing the trace: blocks are appended to segments, and what the budget took is counted.
 
-use crate::chain::{Chain, Place};
-use crate::failure::{Failure, Report, Step, Trouble};
-use crate::names::{self, Kind};
+use crate::storage::failure::{Failure, Report, Step, Trouble};
+use crate::storage::file_names::{self, Kind};
+use crate::storage::rotation::{OutputLocation, RotatedFiles};
 use aclshim_trace::ring::layout::Header;
 use aclshim_trace::segment::format::{BLOCK_MAGIC, BlockHead, HEAD, LONGEST_PAYLOAD, Preamble, kind};
 use aclshim_trace::segment::reader::SegmentReader;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The trace files of one process.
 #[derive(Debug)]
 pub struct TraceWriter {
-    chain: Chain,
+    files: RotatedFiles,
     header: Vec<u8>,
     past: Past,
     /// Bytes of all blocks.
@@ -40,9 +40,9 @@ struct Past {
 impl TraceWriter {
     /// A writer; it makes no file before there is a block. `header` is the process's ring header
     /// and stands at the start of each file.
-    pub fn new(place: Place, header: &[u8]) -> Self {
+    pub fn new(place: OutputLocation, header: &[u8]) -> Self {
         let past = Past { stem: Some(place.stem.clone()), ..Past::default() };
-        Self { chain: Chain::new(place, Kind::Trace), header: header.to_vec(), past, written: 0 }
+        Self { files: RotatedFiles::new(place, Kind::Trace), header: header.to_vec(), past, written: 0 }
     }
 
     /// Sets how many bytes of records earlier drains of the same process have written. Called before the first block:
@@ -60,13 +60,13 @@ impl TraceWriter {
     /// `head.slots` and `head.bytes` are taken from the payload, which has at most
     /// [`LONGEST_PAYLOAD`] bytes.
     pub fn append(&mut self, head: &BlockHead, payload: &[u8]) -> Result<(), Failure> {
-        let Self { chain, header, past, written } = self;
+        let Self { files, header, past, written } = self;
         if payload.len() > LONGEST_PAYLOAD {
-            return Err(chain.fail(Step::Write, libc::EMSGSIZE));
+            return Err(files.fail(Step::Write, libc::EMSGSIZE));
         }
-        past.recall(chain.dir(), header);
+        past.recall(files.dir(), header);
         let bytes = head.to_bytes(payload);
-        chain.append([&bytes, payload], &mut |segment, path| {
+        files.append([&bytes, payload], &mut |segment, path| {
             let evicted = past.begin(path);
             Preamble { segment, first_ns: head.realtime_ns, evicted, before: *written }.to_bytes(header)
         })?;
@@ -90,17 +90,17 @@ impl TraceWriter {
 
     /// The file that is written now.
     pub fn path(&self) -> Option<&Path> {
-        self.chain.path()
+        self.files.path()
     }
 
     /// What happened besides the writing since this was last asked.
     pub fn take_report(&mut self) -> Report {
-        self.chain.take_report()
+        self.files.take_report()
     }
 
     /// What goes wrong now, if anything.
     pub fn trouble(&self) -> Option<&Trouble> {
-        self.chain.trouble()
+        self.files.trouble()
     }
 }
 
@@ -153,7 +153,7 @@ impl Past {
         const TURNS: u64 = 4;
         for segment in 0..SEGMENTS {
             for turn in 1.. {
-                let path = dir.join(names::file(stem, segment, turn, Kind::Trace));
+                let path = dir.join(file_names::file(stem, segment, turn, Kind::Trace));
                 let is_missing = std::fs::symlink_metadata(&path).is_err();
                 if is_missing && turn >= TURNS {
                     break;
@@ -210,13 +210,13 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Sizes;
     use crate::scratch::Scratch;
+    use crate::storage::budget::Sizes;
     use std::fs::{self, File};
     use std::os::unix::fs::MetadataExt;
 
     fn writer(scratch: &Scratch, sizes: Sizes) -> TraceWriter {
-        TraceWriter::new(Place { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, b"ring header")
+        TraceWriter::new(OutputLocation { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, b"ring header")
     }
 
     fn block(first: u64) -> BlockHead {
@@ -280,7 +280,7 @@ mod tests {
             let mut header = vec![0; size_of::<Header>()];
             header[offset_of!(Header, pid)] = pid;
             let sizes = Sizes { segment: 1000, budget: 1 << 30 };
-            TraceWriter::new(Place { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, &header)
+            TraceWriter::new(OutputLocation { dir: scratch.path().to_path_buf(), stem: "t".into(), sizes }, &header)
         };
         let append = |writer: &mut TraceWriter| {
             writer.append(&BlockHead { flags: 10, ..block(0) }, &[0; 640]).unwrap();

@@ -1,7 +1,7 @@
 //! Calls that fail, or return something else than the rulebook says: which of them are reported, and in which words.
 
-use crate::judge::{Drift, MOST_SITES};
-use crate::visitor::CallView;
+use crate::findings::judge::{Drift, MOST_SITES};
+use crate::interpreter::visitor::CallView;
 use aclshim_facts::Function;
 use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};
 use aclshim_facts::message::code_message;

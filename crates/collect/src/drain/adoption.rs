@@ -4,7 +4,7 @@
 //! written to that process's own trace and log; a ring file with nothing left in it is removed.
 
 use crate::drain::{Drain, Losses, losses};
-use crate::life::{Life, View};
+use crate::liveness::{Liveness, View};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingFile};
 use aclshim_trace::ring::layout::{Header, PREFIX, SUFFIX};
@@ -72,7 +72,7 @@ impl Adoption {
         if !is_for_us && !is_told(&mut file) {
             return None;
         }
-        if view.of_ring(file.file(), &origin) != Life::Gone {
+        if view.of_ring(file.file(), &origin) != Liveness::Gone {
             return None;
         }
         drop(file);

@@ -3,10 +3,10 @@
 //! Nothing of it is in the processes themselves. It may be ended at any time, also by SIGKILL: what it has written is
 //! marked in the rings, and the next one goes on there.
 
-use crate::adoption;
-use crate::directory::is_unfinished;
 use crate::drain::Drain;
-use crate::life::{Life, View};
+use crate::drain::adoption;
+use crate::liveness::{Liveness, View};
+use crate::storage::directory::is_unfinished;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
 use aclshim_trace::ring::layout::HEADER;
@@ -77,7 +77,7 @@ pub enum Considered {
 impl Outside {
     /// All processes of our own user whose ring files are in `folder`.
     pub fn new(folder: &Path) -> Self {
-        crate::install();
+        crate::log::install();
         Self {
             folder: folder.to_owned(),
             most: usize::MAX,
@@ -206,7 +206,7 @@ impl Outside {
         let now = monotonic_ns();
         let view = View::new();
         self.drains.retain(|_, one| {
-            one.has_ended = one.has_ended || view.of_ring(one.file.file(), one.drain.origin()) == Life::Gone;
+            one.has_ended = one.has_ended || view.of_ring(one.file.file(), one.drain.origin()) == Liveness::Gone;
             if now < one.rests_until {
                 return true;
             }

@@ -118,38 +118,38 @@ macro_rules! lines {
             }
 
             impl $(<$life>)? $type $(<$life>)? {
-                const SCHEMA: &'static $crate::line::Schema = &$crate::line::Schema {
+                const SCHEMA: &'static $crate::log::line::Schema = &$crate::log::line::Schema {
                     name: $name,
                     level: stringify!($level),
                     sentence: &[$($about),+],
-                    fields: &[$($crate::line::Key {
+                    fields: &[$($crate::log::line::Key {
                         name: stringify!($field),
-                        json: <$of as $crate::line::Shown>::JSON,
+                        json: <$of as $crate::log::line::Shown>::JSON,
                         sentence: &[$($sentence),+],
                     }),+],
                 };
             }
 
-            impl $(<$life>)? $crate::line::Line for $type $(<$life>)? {
-                fn schema(&self) -> &'static $crate::line::Schema {
+            impl $(<$life>)? $crate::log::line::Line for $type $(<$life>)? {
+                fn schema(&self) -> &'static $crate::log::line::Schema {
                     Self::SCHEMA
                 }
                 fn emit(&self) {
-                    use $crate::line::Shown;
+                    use $crate::log::line::Shown;
                     tracing::$level!(event = $name, $($field = self.$field.value()),+);
                 }
             }
         )+
 
         /// Every kind of line.
-        pub static LINES: &[&$crate::line::Schema] = &[$($type::SCHEMA),+];
+        pub static LINES: &[&$crate::log::line::Schema] = &[$($type::SCHEMA),+];
 
         /// Every kind of line, with all values and with as few as may be.
         #[cfg(test)]
-        pub(crate) fn samples() -> Vec<Box<dyn $crate::line::Line>> {
-            let mut all: Vec<Box<dyn $crate::line::Line>> = Vec::new();
+        pub(crate) fn samples() -> Vec<Box<dyn $crate::log::line::Line>> {
+            let mut all: Vec<Box<dyn $crate::log::line::Line>> = Vec::new();
             $(for at in 0..2 {
-                all.push(Box::new($type { $($field: $crate::line::sample(at)),+ }));
+                all.push(Box::new($type { $($field: $crate::log::line::sample(at)),+ }));
             })+
             all
         }

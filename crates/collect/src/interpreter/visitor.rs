@@ -1,9 +1,9 @@
 //! Recorded calls as they are handed to whoever reads traces.
 
-use crate::account;
-use crate::judge::{Platform, ReportedFinding};
-use crate::labels::Labels;
-use crate::modules::{Modules, Site};
+use crate::findings::judge::{Platform, ReportedFinding};
+use crate::findings::modules::{Modules, Site};
+use crate::interpreter::labels::Labels;
+use crate::interpreter::totals;
 use aclshim_facts::Function;
 use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::call;
@@ -74,7 +74,7 @@ impl<'a> CallView<'a> {
 
     /// How many bytes it asks to move or set.
     pub fn bytes(&self) -> u64 {
-        account::bytes(self.function, self.call)
+        totals::bytes(self.function, self.call)
     }
 
     /// The arguments by role. Its pointers are those of another process.
@@ -89,7 +89,7 @@ impl<'a> CallView<'a> {
 
     /// Which way the bytes went, as far as the arguments tell.
     pub fn direction(&self) -> Direction {
-        account::direction(self.kind(), self.call)
+        totals::direction(self.kind(), self.call)
     }
 
     /// The stream of an asynchronous call; 0 is the default stream.

@@ -1,6 +1,6 @@
 //! Findings that are known already, and are counted but not told (`ACLSHIM_MUTE`, `ACLSHIM_BASELINE`).
 
-use crate::modules::Site;
+use crate::findings::modules::Site;
 use aclshim_facts::Function;
 use aclshim_facts::rule::Rule;
 use std::collections::BTreeSet;

@@ -1,13 +1,13 @@
 //! A call's arguments by role, whatever its function, as the log has them.
 
-use crate::account;
-use crate::line::Address;
+use crate::interpreter::totals;
+use crate::log::line::Address;
 use aclshim_facts::Function;
 use aclshim_facts::call::Form;
 use aclshim_trace::record::Call;
 
 /// The roles that a call has; the others are `None`.
-pub(crate) struct Shape {
+pub(crate) struct Arguments {
     /// In the vendor's words.
     pub direction: Option<&'static str>,
     pub bytes: Option<u64>,
@@ -17,7 +17,7 @@ pub(crate) struct Shape {
     pub stream: Option<Address>,
 }
 
-impl Shape {
+impl Arguments {
     pub fn of(function: Function, call: &Call) -> Self {
         let decoded = function.call(&call.arguments);
         let (dst, src, dst_max, kind) = match decoded.form {
@@ -41,7 +41,7 @@ impl Shape {
         };
         let bytes = match decoded.form {
             Form::Batch(_) => call.batch.as_ref().map(|batch| batch.total),
-            _ => Some(account::bytes(function, call)),
+            _ => Some(totals::bytes(function, call)),
         };
         Self {
             direction: kind.and_then(|kind| kind.name()),
@@ -76,7 +76,7 @@ mod tests {
                 scope: 0,
                 batch: None,
             };
-            let shape = Shape::of(function, &call);
+            let shape = Arguments::of(function, &call);
             let named = |names: &[&str]| {
                 let at = row.arguments.iter().position(|argument| names.contains(&argument.name));
                 at.map(|at| 100 + at as u64)

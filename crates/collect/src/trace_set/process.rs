@@ -1,12 +1,14 @@
 //! What a reader of traces knows of one process: what its records say, where they came from, and what is missing.
 
-use crate::account::Sums;
+use crate::findings::judge::ReportedFinding;
+use crate::findings::modules::Modules;
+use crate::findings::quick_check::Run;
 use crate::interpreter::Interpreter;
-use crate::judge::ReportedFinding;
-use crate::labels::is_told;
-use crate::modules::Modules;
-use crate::quick_check::Run;
-use crate::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost, ProcessView};
+use crate::interpreter::labels::is_told;
+use crate::interpreter::totals::Sums;
+use crate::interpreter::visitor::{
+    AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost, ProcessView,
+};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::REFUSED;
@@ -98,7 +100,7 @@ impl Process {
 
     /// What is known by function name.
     pub fn functions(&self) -> impl Iterator<Item = (&str, &Sums)> {
-        let sums = self.account.functions().iter().enumerate();
+        let sums = self.totals.functions().iter().enumerate();
         sums.filter_map(|(number, sums)| Some((self.origin.functions.get(number)?.as_str(), sums)))
     }
 

@@ -1,10 +1,10 @@
 //! A row of files that are appended to one after another: rotation, healing and limits.
 
-use crate::budget::{Room, Sizes, make_room};
-use crate::directory::{Directory, Identity, file_size_limit, hold, identity};
-use crate::failure::{Failure, Report, Step, Trouble, Why};
-use crate::names::{self, Kind};
-use crate::usage::Share;
+use crate::storage::budget::{Room, Sizes, make_room};
+use crate::storage::directory::{Directory, Identity, file_size_limit, hold, identity};
+use crate::storage::failure::{Failure, Report, Step, Trouble, Why};
+use crate::storage::file_names::{self, Kind};
+use crate::storage::usage::Share;
 use aclshim_trace::system::clock::realtime_ns;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,10 +17,10 @@ const TURNS: u64 = 1000;
 
 /// Where files go and how large they may become.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct OutputLocation {
     /// The directory, absolute.
     pub dir: PathBuf,
-    /// What all names begin with: see [`names::stem`].
+    /// What all names begin with: see [`file_names::stem`].
     pub stem: String,
     /// How large.
     pub sizes: Sizes,
@@ -31,8 +31,8 @@ pub(crate) type Opening<'a> = &'a mut dyn FnMut(u64, &Path) -> Vec<u8>;
 
 /// The files of one kind of one process. Nothing is made before there is something to write.
 #[derive(Debug)]
-pub(crate) struct Chain {
-    place: Place,
+pub(crate) struct RotatedFiles {
+    place: OutputLocation,
     kind: Kind,
     next: u64,
     current: Option<Segment>,
@@ -60,9 +60,9 @@ struct Segment {
     room: Option<usize>,
 }
 
-impl Chain {
+impl RotatedFiles {
     /// Files of `kind` at `place`.
-    pub fn new(place: Place, kind: Kind) -> Self {
+    pub fn new(place: OutputLocation, kind: Kind) -> Self {
         Self { place, kind, next: 0, current: None, trouble: None, report: Report::default() }
     }
 
@@ -178,7 +178,7 @@ fn expected(kind: Kind) -> u64 {
 
 /// Makes the next file and writes what it begins with; `len` more bytes must fit.
 fn begin(
-    place: &Place,
+    place: &OutputLocation,
     kind: Kind,
     next: &mut u64,
     report: &mut Report,
@@ -189,7 +189,7 @@ fn begin(
     let Room { limit, share } = make_room(&directory, place.sizes, expected(kind), report)?;
     let mut turn = 1;
     let (name, file) = loop {
-        let name = names::file(&place.stem, *next, turn, kind);
+        let name = file_names::file(&place.stem, *next, turn, kind);
         match directory.create(&name) {
             Ok(file) => break (name, file),
             Err(failure) if failure.errno == libc::EEXIST && turn < TURNS => turn += 1,

@@ -3,9 +3,9 @@
 //! A key is always there; where there is nothing to say it is null. Keys may be added at a new
 //! version, never renamed or removed.
 
-use crate::failure::{Failure, Report};
-use crate::line::{Address, lines};
 use crate::log::Log;
+use crate::log::line::{Address, lines};
+use crate::storage::failure::{Failure, Report};
 use std::os::unix::ffi::OsStrExt;
 
 lines! {

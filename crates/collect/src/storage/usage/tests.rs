@@ -1,7 +1,7 @@
 use super::*;
-use crate::budget::{Room, Sizes, make_room};
-use crate::failure::Report;
 use crate::scratch::Scratch;
+use crate::storage::budget::{Room, Sizes, make_room};
+use crate::storage::failure::Report;
 use aclshim_trace::segment::format;
 use std::fs;
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ fn where_nothing_can_be_removed_that_is_not_tried_for_each_new_file() {
     (0..163).for_each(|number| put(&scratch, &format!("{number}.acltrace"), 8));
     let files = scratch.names();
     let held: Vec<File> = files.iter().map(|name| File::open(scratch.path().join(name)).unwrap()).collect();
-    assert!(held.iter().all(crate::directory::hold));
+    assert!(held.iter().all(crate::storage::directory::hold));
     let (first, report) = room(&scratch);
     assert_eq!((first.limit, report.over_budget), (64 << 10, 163 * 8));
     drop(held);

@@ -1,14 +1,14 @@
-//! Calls of the common kind, once they have been [looked at](crate::quick_check): added up and shown.
+//! Calls of the common kind, once they have been [looked at](crate::findings::quick_check): added up and shown.
 
-use crate::account::Account;
-use crate::quick_check::{self, QuickCheck, has_failed};
-use crate::visitor::{CallView, CallVisitor, CommonCallView, ProcessView};
+use crate::findings::quick_check::{self, QuickCheck, has_failed};
+use crate::interpreter::totals::Totals;
+use crate::interpreter::visitor::{CallView, CallVisitor, CommonCallView, ProcessView};
 use aclshim_facts::Function;
 use aclshim_trace::record::slot::{Head, Words};
 use aclshim_trace::record::{Call, one_slot};
 
 /// What is known of them all.
-pub struct Common<'a> {
+pub struct CommonCalls<'a> {
     /// The functions by the header's numbers.
     pub functions: &'a [Option<Function>],
     /// The look that they were found by.
@@ -17,35 +17,29 @@ pub struct Common<'a> {
     pub whose: ProcessView<'a>,
 }
 
-impl Common<'_> {
-    /// Adds up and shows a [run](crate::quick_check::Run); `first` is the number of its first slot.
+impl CommonCalls<'_> {
+    /// Adds up and shows a [run](crate::findings::quick_check::Run); `first` is the number of its first slot.
     #[inline]
-    pub fn show<W: CallVisitor + ?Sized>(&self, first: u64, slots: &[Words], account: &mut Account, watch: &mut W) {
+    pub fn show<W: CallVisitor + ?Sized>(&self, first: u64, slots: &[Words], totals: &mut Totals, watch: &mut W) {
         let (whose, clock) = (self.whose, self.whose.clock().copied());
         for (at, slot) in slots.iter().enumerate() {
             let Some(function) = quick_check::function(self.functions, slot) else { continue };
             let number = first.saturating_add(at as u64);
             if has_failed(slot) {
-                self.show_failed(function, numbered(slot, number), account, watch);
+                self.show_failed(function, numbered(slot, number), totals, watch);
                 continue;
             }
             let duration_ns = clock.map(|clock| clock.short_span_ns(slot[2] as u32));
-            account.common(slot, duration_ns);
+            totals.common(slot, duration_ns);
             let rules = self.quick_check.misaligned(function, slot);
             watch.plain(&CommonCallView { whose, function, number, slot, rules, duration_ns });
         }
     }
 
     #[inline(never)]
-    fn show_failed<W: CallVisitor + ?Sized>(
-        &self,
-        function: Function,
-        call: Call,
-        account: &mut Account,
-        watch: &mut W,
-    ) {
-        account.begun(Some(function), &call);
-        account.ended(Some(function), &call, self.whose.clock());
+    fn show_failed<W: CallVisitor + ?Sized>(&self, function: Function, call: Call, totals: &mut Totals, watch: &mut W) {
+        totals.begun(Some(function), &call);
+        totals.ended(Some(function), &call, self.whose.clock());
         let view = CallView { whose: self.whose, function, call: &call, rules: 0, is_left: false };
         watch.begun(&view);
         watch.returned(&view);

@@ -145,13 +145,13 @@ impl Sums {
 /// The calls of one process, added up. Which of them are under way is known to the
 /// [interpreter](crate::interpreter), which reports each change here.
 #[derive(Debug, Default)]
-pub struct Account {
+pub struct Totals {
     /// By the header's numbers; by these and by kind where that is asked for.
     sums: Vec<Sums>,
     by_kind: bool,
 }
 
-/// The kinds of copy that an account tells apart: those with a name, all others, and for calls without a kind, which are
+/// The kinds of copy that totals can be counted by: those with a name, all others, and for calls without a kind, which are
 /// fills and batches, the directions.
 const KINDS: usize = abi::KINDS.len() + 1 + Direction::ALL.len();
 const OTHER_KIND: usize = abi::KINDS.len();
@@ -203,7 +203,7 @@ pub fn bytes(function: Function, call: &Call) -> u64 {
     }
 }
 
-impl Account {
+impl Totals {
     /// One that also tells the kinds of copy apart.
     pub fn of_kinds() -> Self {
         Self { by_kind: true, ..Self::default() }
@@ -246,7 +246,7 @@ impl Account {
         }
     }
 
-    /// Adds a [common](crate::visitor::Plain) call that returned 0, and how long it took, if that is known.
+    /// Adds a [common](crate::interpreter::visitor::Plain) call that returned 0, and how long it took, if that is known.
     #[inline(always)]
     pub(crate) fn common(&mut self, slot: &Words, duration_ns: Option<u64>) {
         let head = Head(slot[0]);
@@ -260,7 +260,7 @@ impl Account {
     }
 
     /// All of another that tells the same apart, and in which nothing is under way.
-    pub fn merge(&mut self, other: &Account) {
+    pub fn merge(&mut self, other: &Totals) {
         for (index, sums) in other.sums.iter().enumerate() {
             self.sums(index).merge(sums);
         }
@@ -279,7 +279,7 @@ impl Account {
         self.sums.resize_with(len, Sums::default);
     }
 
-    /// By the header's numbers; of an account that does not tell kinds apart.
+    /// By the header's numbers; of totals without kinds.
     pub fn functions(&self) -> &[Sums] {
         &self.sums
     }
@@ -290,7 +290,7 @@ impl Account {
         self.sums.chunks(each).map(sum).collect()
     }
 
-    /// What there is by the header's number, the kind and the direction; of an account that tells kinds apart.
+    /// What there is by the header's number, the kind and the direction; of totals with kinds.
     pub fn kinds(&self) -> impl Iterator<Item = (usize, &'static str, Direction, &Sums)> {
         let used = self.sums.iter().enumerate().filter(|(_, sums)| sums.calls + sums.nested > 0);
         used.map(|(index, sums)| {

@@ -1,8 +1,8 @@
 //! The drain inside the host: the loop of a thread that its host has started for it.
 
-use crate::adoption::Adoption;
 use crate::drain::Drain;
-use crate::stderr::Stderr;
+use crate::drain::adoption::Adoption;
+use crate::live_log::stderr::Stderr;
 use aclshim_trace::reader::{self, ReadMode, Ring, RingFileError};
 use aclshim_trace::ring::layout::{Header, PREFIX, SUFFIX};
 use aclshim_trace::system::clock::monotonic_ns;
@@ -47,7 +47,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
     let kept = (stderr != Stderr::Off).then_some(libc::STDERR_FILENO);
     own_descriptors(kept).ok_or("it gets no descriptors of its own (close_range, unshare)")?;
     let host_threads = HostThreads::new().ok_or("without /proc nobody can tell when it has to end")?;
-    crate::install();
+    crate::log::install();
     let path = PathBuf::from(OsStr::from_bytes(host.ring_dir()))
         .join(format!("{PREFIX}{}-{:x}{SUFFIX}", header.pid, header.born_ns));
     let mut held = hold(&path);

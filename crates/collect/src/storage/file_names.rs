@@ -22,7 +22,7 @@ pub const LONGEST: usize = 255 - 40;
 
 /// Who writes: what a pattern may ask for.
 #[derive(Clone, Debug, Default)]
-pub struct Who {
+pub struct FileNameValues {
     /// The process.
     pub pid: u32,
     /// When it was first seen, in nanoseconds since 1970.
@@ -65,7 +65,7 @@ impl Kind {
 
 /// The name that all files of a process begin with. It cannot leave its directory: no `/`, no dot
 /// in front, and at most [`LONGEST`] bytes.
-pub fn stem(pattern: &[u8], who: &Who) -> String {
+pub fn stem(pattern: &[u8], who: &FileNameValues) -> String {
     let mut text = Vec::new();
     let mut has_pid = false;
     let mut rest = pattern;
@@ -133,8 +133,8 @@ fn time(ns: u64) -> String {
 mod tests {
     use super::*;
 
-    fn who() -> Who {
-        Who {
+    fn who() -> FileNameValues {
+        FileNameValues {
             pid: 42,
             born_ns: 1_794_810_612_123_456_789,
             host: b"node-7.example".to_vec(),
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(of("../../etc/%p"), "_._.._etc_42");
         assert_eq!(of("/%p"), "_42");
         assert_eq!(of(".%p"), "_42");
-        let forged = Who { executable: b"../a b\n\xff\0".to_vec(), ..who() };
+        let forged = FileNameValues { executable: b"../a b\n\xff\0".to_vec(), ..who() };
         assert_eq!(stem(b"%e-%p", &forged), "_._a_b___-42");
     }
 

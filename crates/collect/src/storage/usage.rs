@@ -9,7 +9,7 @@
 //! directory holds. So a total that is wrong, because a process was killed, or files were removed by hand, or somebody
 //! has written to it, costs one look too many, or comes one look too late.
 
-use crate::directory::Directory;
+use crate::storage::directory::Directory;
 use aclshim_trace::segment::format::checksum;
 use std::ffi::OsString;
 use std::fs::{File, Permissions};

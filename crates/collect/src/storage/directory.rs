@@ -4,7 +4,7 @@
 //! The directory itself may be reached through a link (users put large output elsewhere that
 //! way); a file of ours is never made, written or removed through one.
 
-use crate::failure::{Failure, Step};
+use crate::storage::failure::{Failure, Step};
 use std::ffi::{CString, OsStr};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;

@@ -4,9 +4,9 @@
 //! that the process found out, and as its settings ask. What only the host could see, the arrays of a batch, comes as
 //! notes behind the record. The [interpreter](crate::interpreter) gathers these and decides when a call is judged.
 
-use crate::modules::{Modules, Site};
-use crate::mute::Mute;
-use crate::quick_check::QuickCheck;
+use crate::findings::modules::{Modules, Site};
+use crate::findings::mute::Mute;
+use crate::findings::quick_check::QuickCheck;
 use aclshim_facts::Function;
 use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};

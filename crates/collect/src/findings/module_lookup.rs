@@ -1,7 +1,7 @@
 //! Looking up the modules of a living process, when calls come from code that was not seen before.
 
-use crate::judge::MOST_SITES;
-use crate::modules::Modules;
+use crate::findings::judge::MOST_SITES;
+use crate::findings::modules::Modules;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::system::clock::monotonic_ns;
 use std::collections::BTreeSet;

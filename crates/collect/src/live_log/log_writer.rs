@@ -3,17 +3,17 @@
 //! Nothing here waits for the log: a line that cannot be written is lost, the trace has what it was about, and the
 //! log's trouble is reported when it is over.
 
-use crate::account::Account;
-use crate::chain::Place;
-use crate::failure::{Report, Trouble};
-use crate::failures::{Failures, ProbeEnd};
-use crate::judge::{Judge, Total};
-use crate::line::Address;
-use crate::lines;
+use crate::findings::judge::{Judge, Total};
+use crate::interpreter::totals::Totals;
+use crate::interpreter::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost};
+use crate::live_log::arguments::Arguments;
+use crate::live_log::failures::{Failures, ProbeEnd};
+use crate::live_log::stderr::Stderr;
 use crate::log::Log;
-use crate::shape::Shape;
-use crate::stderr::Stderr;
-use crate::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost};
+use crate::log::line::Address;
+use crate::log::lines;
+use crate::storage::failure::{Report, Trouble};
+use crate::storage::rotation::OutputLocation;
 use aclshim_facts::policy::Action;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::REFUSED;
@@ -49,7 +49,7 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    pub fn new(place: Place, pid: u32, writes_all: bool) -> Self {
+    pub fn new(place: OutputLocation, pid: u32, writes_all: bool) -> Self {
         Self {
             log: Log::new(place, pid),
             stderr: Stderr::Off,
@@ -95,15 +95,15 @@ impl LogWriter {
     }
 
     /// That this was the last, and why.
-    pub fn stopped(&mut self, reason: &str, account: &Account, totals: &BTreeMap<String, Total>, losses: Losses) {
+    pub fn stopped(&mut self, reason: &str, totals: &Totals, findings: &BTreeMap<String, Total>, losses: Losses) {
         for end in self.failures.end_probes() {
             self.probe_ended(end);
         }
-        for (rule, total) in totals {
+        for (rule, total) in findings {
             let line = lines::Findings { rule, found: total.found, told: total.told, known: total.known };
             let _ = self.log.line(realtime_ns(), &line);
         }
-        let total = account.total();
+        let total = totals.total();
         let line = lines::Stopped {
             reason,
             calls: total.calls,
@@ -117,8 +117,8 @@ impl LogWriter {
     }
 
     /// That this many slots were left behind by a process that is gone.
-    pub fn adopted(&mut self, ring_file: &[u8], slots: u64, account: &Account) {
-        let in_flight = account.total().in_flight;
+    pub fn adopted(&mut self, ring_file: &[u8], slots: u64, totals: &Totals) {
+        let in_flight = totals.total().in_flight;
         let _ = self.log.line(realtime_ns(), &lines::Adopted { ring_file, slots, in_flight, gone: true });
     }
 
@@ -130,7 +130,7 @@ impl LogWriter {
         }
         let time_ns = call.time_ns().unwrap_or_else(realtime_ns);
         let message = if code == 0 { None } else { self.failures.failed(call, code, time_ns) };
-        let Shape { direction, bytes, dst_max, dst, src, stream } = Shape::of(call.function, call.call);
+        let Arguments { direction, bytes, dst_max, dst, src, stream } = Arguments::of(call.function, call.call);
         let scope = call.scope();
         let line = lines::Call {
             function: call.function.row().name,
@@ -242,14 +242,14 @@ impl LogWriter {
     }
 
     /// What the calls add up to, if there are new ones.
-    pub fn statistics(&mut self, account: &Account, names: &[String], losses: Losses) {
-        let total = account.total();
+    pub fn statistics(&mut self, totals: &Totals, names: &[String], losses: Losses) {
+        let total = totals.total();
         if total.calls + total.nested == self.counted {
             return;
         }
         self.counted = total.calls + total.nested;
         let now = realtime_ns();
-        let functions = account.by_function();
+        let functions = totals.by_function();
         let named = functions.iter().enumerate().filter(|(_, sums)| sums.calls + sums.nested > 0);
         let named = named.map(|(number, sums)| (names.get(number).map(String::as_str), sums));
         for (function, sums) in named.chain([(None, &total)]) {

@@ -6,11 +6,11 @@
 //! somebody holds (its lock) is counted and stays. A trace that ends before its beginning does is what
 //! a kill has left.
 
-use crate::directory::{Directory, Identity, hold, identity, is_unfinished};
-use crate::failure::{Failure, Report, Step};
 use crate::json;
-use crate::names::Kind;
-use crate::usage::{Record, Share, Unusable, Usage};
+use crate::storage::directory::{Directory, Identity, hold, identity, is_unfinished};
+use crate::storage::failure::{Failure, Report, Step};
+use crate::storage::file_names::Kind;
+use crate::storage::usage::{Record, Share, Unusable, Usage};
 use aclshim_trace::segment::format::MAGIC;
 use std::collections::BinaryHeap;
 use std::ffi::{OsStr, OsString};
@@ -67,7 +67,7 @@ pub(crate) struct Room {
 /// Makes sure that one more segment fits, and says how long that segment may become: where room could not be made, a
 /// short one, so that it can soon be removed. `first` is what the file is expected to take.
 ///
-/// The directory is looked through only when its [total](crate::usage) says that there is no room.
+/// The directory is looked through only when its [total](crate::storage::usage) says that there is no room.
 pub(crate) fn make_room(directory: &Directory, sizes: Sizes, first: u64, report: &mut Report) -> Result<Room, Failure> {
     let longest = sizes.longest();
     let usage = match Usage::open(directory) {
