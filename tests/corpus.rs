@@ -10,10 +10,13 @@ mod live;
 mod normal;
 #[path = "corpus/runs.rs"]
 mod runs;
+#[path = "corpus/sessions.rs"]
+mod sessions;
 mod support;
 
 use commands::{Script, scripts};
 use live::LIVE;
+use sessions::SESSIONS;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,4 +112,15 @@ fn the_log_of_a_program_that_runs_with_the_shim_says_what_it_always_did() {
     });
     let wrong: Vec<_> = compared.filter_map(Result::err).collect();
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), LIVE.len(), wrong.join("\n"));
+}
+
+#[test]
+fn commands_that_run_a_program_print_what_they_always_did() {
+    prepare();
+    let compared = SESSIONS.iter().map(|session| {
+        let full = session.outcome();
+        compare(&format!("live-{}", session.name), &full, &normal::shortened(&full))
+    });
+    let wrong: Vec<_> = compared.filter_map(Result::err).collect();
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), SESSIONS.len(), wrong.join("\n"));
 }

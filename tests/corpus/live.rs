@@ -85,7 +85,7 @@ fn normal(log: &str, paths: &[(&Path, &str)]) -> String {
 }
 
 /// A line with the values of some keys as `N`, and addresses by the order in which they come in the log.
-fn numbers(line: &str, addresses: &mut HashMap<String, usize>) -> String {
+pub fn numbers(line: &str, addresses: &mut HashMap<String, usize>) -> String {
     const KEYS: [&str; 4] = ["\"pid\":", "\"thread\":", "\"offset\":", "_ns\":"];
     let (mut made, mut rest) = (String::new(), line);
     while !rest.is_empty() {
