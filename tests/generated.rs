@@ -3,6 +3,9 @@
 
 mod support;
 
+use aclshim_facts::Function;
+use aclshim_facts::rule::{Phase, Step};
+use aclshim_facts::rules::{Check, RULES, checklist};
 use std::fs;
 
 #[track_caller]
@@ -31,11 +34,60 @@ fn the_c_header_is_the_one_that_the_types_make() {
 
 #[test]
 fn the_pages_are_the_ones_that_the_tables_make() {
+    an_id_keeps_its_number();
     for (name, text) in aclshim_facts::documents::pages() {
         is_fresh(&format!("docs/{name}"), &text);
     }
     is_fresh("docs/trace-format.md", &aclshim_trace::documents::trace_format_page());
     is_fresh("docs/log-schema.md", &aclshim_collect::log::schema::log_schema_page());
+}
+
+/// Records hold numbers of rules, logs and settings hold ids: a rule of the committed page may not be changed, not even by
+/// writing the page anew.
+#[test]
+fn an_id_keeps_its_number() {
+    let page = fs::read_to_string(support::root().join("docs/rules.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ["));
+    let committed = rows.filter_map(|(number, rest)| Some((number.parse::<usize>().ok()?, rest.split(']').next()?)));
+    let mut count = 0;
+    for (number, id) in committed {
+        assert_eq!(RULES.get(number).map(|rule| rule.id), Some(id), "rule {number} was {id}");
+        count += 1;
+    }
+    assert!(count >= 64, "{count} rules are on the page");
+}
+
+/// The order decides which code a call returns that breaks several rules: a step of a new rule must not move the others.
+#[test]
+fn the_order_of_checks_is_the_one_that_the_steps_of_the_rules_make() {
+    let mut text = String::new();
+    for function in Function::ALL {
+        let checklist = checklist(&function.call(&[]));
+        text += &format!("{}\n", function.row().name);
+        for phase in [Phase::Vendor, Phase::Items, Phase::Advice, Phase::Always] {
+            let mut checks: Vec<_> = checklist.checks(phase, *function).map(check_text).collect();
+            if phase == Phase::Items {
+                let shape = function.call(&[]).shape();
+                let is_item = |step: &Step| step.phase == phase && step.shapes.has(shape);
+                checks
+                    .extend(RULES.iter().filter(|rule| rule.steps.iter().any(is_item)).map(|rule| rule.id.to_owned()));
+            }
+            if !checks.is_empty() {
+                text += &format!("  {phase:?}: {}\n", checks.join(", "));
+            }
+        }
+    }
+    is_fresh("crates/facts/check-order.txt", &text);
+}
+
+fn check_text(check: Check) -> String {
+    match check {
+        Check::Accept(point) => format!("{} accepted?", point.position),
+        Check::Rule(rule, step) => {
+            let extent = if step.part.is_some() { " in part" } else { "" };
+            format!("{} {}{extent}", step.position, rule.id)
+        }
+    }
 }
 
 /// The page names tests as `file::test`, or whole files.

@@ -14,10 +14,10 @@ use aclshim_facts::abi::aclError;
 use aclshim_facts::call::{Call, Form};
 use aclshim_facts::code::{ACL_ERROR_RT_PARAM_INVALID, ACL_SUCCESS};
 use aclshim_facts::policy::{Action, Policy};
-use aclshim_facts::rule::{self, Arrays, Prediction, Rule, Severity, Subject, Verdict};
+use aclshim_facts::rule::{self, Arrays, Phase, Prediction, Rule, Severity, Subject, Verdict};
 use aclshim_facts::rules::quick::{breaks_no_rule, breaks_no_rule_but_alignment};
 use aclshim_facts::rules::role::Role;
-use aclshim_facts::rules::{ITEMS_APART, RULES, judge_each, predict};
+use aclshim_facts::rules::{Check, RULES, checklist, judge_each, predict};
 use aclshim_facts::settings::{Mode, Stack};
 use aclshim_facts::world::{Stream, World};
 use aclshim_trace::record::slot::Note;
@@ -183,11 +183,12 @@ pub unsafe fn after(function: Function, call: &Call, before: &Before, code: aclE
             let mut judgement = Judgement::NONE;
             // SAFETY: written before anybody can be here.
             let policy = unsafe { &*POLICY.0.get() };
-            for rule in ITEMS_APART {
-                if policy.action(rule.number.into(), rule.severity) == Action::Off {
+            for check in checklist(call).checks(Phase::Advice, function) {
+                let Check::Rule(rule, step) = check else { continue };
+                if !rule.needs_item_addresses || policy.action(rule.number.into(), rule.severity) == Action::Off {
                     continue;
                 }
-                if let Verdict::Broken(finding) = (rule.check)(&subject) {
+                if let Verdict::Broken(finding) = step.check(rule, &subject) {
                     judgement.add(&subject, rule, &finding);
                 }
             }

@@ -21,6 +21,7 @@ pub mod rules;
 pub mod seeds;
 pub mod selector;
 pub mod settings;
+pub mod shape;
 pub mod subject;
 pub mod text;
 pub mod world;

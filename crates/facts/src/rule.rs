@@ -6,7 +6,9 @@
 use crate::abi::aclError;
 use crate::case::Case;
 use crate::code::ACL_ERROR_INVALID_PARAM;
+use crate::functions::{Function, Support};
 use crate::product::Version;
+use crate::shape::Shapes;
 use crate::world::Form;
 
 pub use crate::subject::{Arrays, Subject};
@@ -20,6 +22,8 @@ pub struct Rule {
     pub number: u8,
     /// Its name for people: capital words with hyphens.
     pub id: &'static str,
+    /// When it is checked, and of which shapes of calls.
+    pub steps: &'static [Step],
     /// The products, forms and releases that it holds for.
     pub scope: Scope,
     /// The worst that breaking it can be.
@@ -34,6 +38,10 @@ pub struct Rule {
     pub is_reported_once: bool,
     /// Whether the [quick check](crate::rules::quick) of a call counts what it finds, once it was reported.
     pub has_quick_check: bool,
+    /// Whether it says that the product or the release does not have the function.
+    pub is_absence: bool,
+    /// Whether it reads the addresses of a batch's items, which must not be read before the vendor has accepted the batch.
+    pub needs_item_addresses: bool,
     /// What is demanded, in one sentence.
     pub statement: &'static str,
     /// Who says so.
@@ -102,12 +110,15 @@ impl Rule {
     pub const DEFAULT: Self = Self {
         number: u8::MAX,
         id: "",
+        steps: &[],
         scope: Scope::ALL,
         severity: Severity::Error,
         grades: &[],
         codes: &[],
         is_reported_once: false,
         has_quick_check: false,
+        is_absence: false,
+        needs_item_addresses: false,
         statement: "",
         sources: &[],
         fix: "",
@@ -115,6 +126,17 @@ impl Rule {
         cases: &[],
         implies: &[],
     };
+
+    /// Whether it is checked of this function.
+    pub fn applies_to(&self, function: Function) -> bool {
+        let shape = function.call(&[]).shape();
+        self.steps.iter().any(|step| step.shapes.has(shape) && step.concerns(function))
+    }
+
+    /// The functions that it is checked of, in the order of the table.
+    pub fn functions(&self) -> impl Iterator<Item = Function> {
+        Function::ALL.iter().copied().filter(|function| self.applies_to(*function))
+    }
 
     /// The grade of a severity, where the rule has grades.
     pub fn grade(&self, severity: Severity) -> Option<&'static Grade> {
@@ -137,6 +159,81 @@ impl Rule {
             Some(Grade { documented: Some(code), .. }) => *code,
             _ => ACL_ERROR_INVALID_PARAM,
         }
+    }
+}
+
+/// When a rule is checked, and of which calls.
+#[derive(Clone, Copy)]
+pub struct Step {
+    /// Who checks it, and of which calls.
+    pub phase: Phase,
+    /// Its position in the phase: one order for all shapes, in steps of ten.
+    pub position: u16,
+    /// The shapes of calls that it is checked of.
+    pub shapes: Shapes,
+    /// The support that a function must have for it; `None` for every function of these shapes.
+    pub support: Option<Support>,
+    /// What is checked, where that is a part of the rule.
+    pub part: Option<fn(&Subject) -> Verdict>,
+}
+
+/// A phase of the check of a call. The phases follow each other in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The vendor's own checks, in the vendor's order. The first that fails decides what the call returns.
+    Vendor,
+    /// The vendor's checks of the items of a batch, one item after the other (`crate::rules::walk`).
+    Items,
+    /// What the vendor does not check, of a call that it carries out.
+    Advice,
+    /// What is checked of every call, also of one that the vendor accepts or refuses early.
+    Always,
+}
+
+impl Phase {
+    /// Number of phases.
+    pub const COUNT: usize = Phase::Always as usize + 1;
+}
+
+impl Step {
+    /// The vendor checks it at this position of its order.
+    pub const fn vendor(position: u16, shapes: Shapes) -> Self {
+        Self { phase: Phase::Vendor, position, shapes, support: None, part: None }
+    }
+
+    /// The vendor checks it for each item of a batch.
+    pub const fn item(shapes: Shapes) -> Self {
+        Self { phase: Phase::Items, ..Self::vendor(0, shapes) }
+    }
+
+    /// Advice about a call that the vendor carries out.
+    pub const fn advice(position: u16, shapes: Shapes) -> Self {
+        Self { phase: Phase::Advice, ..Self::vendor(position, shapes) }
+    }
+
+    /// It is checked of every call.
+    pub const fn always(position: u16, shapes: Shapes) -> Self {
+        Self { phase: Phase::Always, ..Self::vendor(position, shapes) }
+    }
+
+    /// Checks only this part of the rule.
+    pub const fn part(self, part: fn(&Subject) -> Verdict) -> Self {
+        Self { part: Some(part), ..self }
+    }
+
+    /// Checks only functions of this support.
+    pub const fn only(self, support: Support) -> Self {
+        Self { support: Some(support), ..self }
+    }
+
+    /// Looks at a call, as far as this step of the rule goes.
+    pub fn check(&self, rule: &Rule, subject: &Subject) -> Verdict {
+        self.part.unwrap_or(rule.check)(subject)
+    }
+
+    /// Whether functions of its support are checked.
+    pub fn concerns(&self, function: Function) -> bool {
+        self.support.is_none_or(|support| support == function.row().support)
     }
 }
 

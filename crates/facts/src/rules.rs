@@ -20,99 +20,15 @@ mod side;
 mod stream;
 mod support;
 mod symbol;
+mod table;
 mod walk;
 mod words;
 
-use crate::abi::aclError;
-use crate::rule::{Finding, Prediction, Rule, Severity, Subject, Verdict};
+use crate::rule::{Finding, Phase, Prediction, Rule, Severity, Subject, Verdict};
 use crate::world::{Remembering, World};
-pub use checklist::{Checklist, Step, checklist};
+pub use checklist::{Acceptance, Check, Checklist, checklist};
 pub use memory::ALIGN_64;
-pub use support::{UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE};
-
-/// Every rule. A rule's position is its number, which stands in records: rules are only added, at the end, never
-/// moved, renamed or reused, and there are at most 128 of them.
-pub static RULES: &[&Rule] = &[
-    &argument::NULL_POINTER,
-    &argument::ZERO_SIZE,
-    &argument::DEST_MAX,
-    &argument::SAME_ADDRESS,
-    &kind::KIND_RANGE,
-    &kind::KIND_FUNCTION,
-    &kind::KIND_PLACE,
-    &kind::BUFFER_PLACE,
-    &kind::ASYNC_HOST_TO_HOST,
-    &kind::KIND_ROOT_COMPLEX,
-    &memory::ALIGN_64,
-    &range::OVERLAP,
-    &range::RANGE_OVERFLOW,
-    &range::MEMORY_ROOM,
-    &memory::UNALLOCATED,
-    &memory::DEVICE_CLOSED,
-    &stream::CONTEXT_MISSING,
-    &stream::STREAM_INVALID,
-    &stream::STREAM_FOREIGN,
-    &capture::CAPTURE_SYNC,
-    &capture::CAPTURE_PAGEABLE,
-    &capture::CAPTURE_BLOCKS,
-    &capture::ASYNC_PAGEABLE,
-    &stream::CONDITION_DRIVER,
-    &pitch::PITCH_WIDTH,
-    &pitch::PITCH_LIMIT,
-    &pitch::PITCH_KIND,
-    &pitch::PITCH_PLACE,
-    &pitch::PITCH_PRODUCT,
-    &pitch::PITCH_ROOT_COMPLEX,
-    &batch::BATCH_EMPTY,
-    &batch::BATCH_DEST_MAX,
-    &batch::BATCH_RESERVED,
-    &layout::BATCH_ATTRS,
-    &batch::BATCH_LIMIT,
-    &layout::BATCH_INDEX_FIRST,
-    &layout::BATCH_INDEX_ORDER,
-    &layout::BATCH_INDEX_RANGE,
-    &item::BATCH_ZERO_SIZE,
-    &item::BATCH_NULL_ITEM,
-    &item::BATCH_PLACE,
-    &item::BATCH_UNREGISTERED,
-    &item::BATCH_DIRECTION,
-    &item::BATCH_UNORDERED,
-    &offset::SIZE_LIMIT,
-    &offset::OFFSET_LIMIT,
-    &offset::OFFSET_ROOM,
-    &descriptor::DESC_ALIGN,
-    &descriptor::DESC_STREAM_NULL,
-    &descriptor::DESC_PLACE,
-    &descriptor::DESC_SIDES,
-    &descriptor::DESC_CONFIG,
-    &descriptor::SIZE_TRUNCATED,
-    &words::WORDS_ALIGN,
-    &words::WORDS_PLACE,
-    &words::WORDS_IGNORED,
-    &symbol::SYMBOL_UNKNOWN,
-    &symbol::SYMBOL_OVERFLOW,
-    &symbol::SYMBOL_RANGE,
-    &support::DEPRECATED,
-    &support::EXPERIMENTAL,
-    &support::UNSUPPORTED_PRODUCT,
-    &support::UNSUPPORTED_RELEASE,
-    &peer::PEER_ACCESS,
-];
-
-/// What can be said of the items of a batch only when the vendor has accepted it: before, their addresses are not read.
-pub static ITEMS_APART: &[&Rule] = &[&item::BATCH_UNORDERED];
-
-impl Rule {
-    /// The rule of that id.
-    pub fn by_id(id: &str) -> Option<&'static Rule> {
-        RULES.iter().copied().find(|rule| rule.id == id)
-    }
-
-    /// The rules that a call of some function may be refused for with this code.
-    pub fn by_code(code: aclError) -> impl Iterator<Item = &'static Rule> {
-        RULES.iter().copied().filter(move |rule| rule.codes.iter().any(|(other, _)| *other == code))
-    }
-}
+pub use table::RULES;
 
 /// Hands every broken rule to `found`, each once. Makes no text and takes no memory.
 ///
@@ -138,32 +54,24 @@ fn look_at(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
         true
     };
     let mut goes_through = true;
-    for step in checklist.steps {
-        match step {
-            // Not known: nothing is reported of the steps behind it, which depend on it.
-            Step::Accept(accepts) if accepts(subject) != Some(false) => {
-                goes_through = false;
-                break;
-            }
-            Step::Accept(_) => {}
-            Step::Part(rule, check) => _ = see(rule, check(subject)),
-            Step::Check(_) | Step::Only(..) => _ = step.check(subject, &mut see),
-            Step::Items(_) => {
-                walk::attributes(subject, &mut see);
-                if subject.world.memory.tells() {
-                    walk::items(subject, &mut see);
-                } else {
-                    walk::items_unseen(subject, &mut see);
+    for phase in [Phase::Vendor, Phase::Items, Phase::Advice, Phase::Always] {
+        if !goes_through && phase != Phase::Always {
+            continue;
+        }
+        if phase == Phase::Items {
+            walk::batch(subject, &mut see);
+        }
+        for check in checklist.checks(phase, subject.function) {
+            match check {
+                // Not known: nothing is reported of the checks behind it, which depend on it.
+                Check::Accept(point) if (point.accepts)(subject) != Some(false) => {
+                    goes_through = false;
+                    break;
                 }
+                Check::Accept(_) => {}
+                Check::Rule(rule, step) => _ = see(rule, step.check(rule, subject)),
             }
         }
-    }
-    let advice = if goes_through { checklist.advice } else { &[] };
-    for rule in advice {
-        see(rule, (rule.check)(subject));
-    }
-    for step in checklist.always {
-        step.check(subject, &mut see);
     }
 }
 
@@ -228,25 +136,20 @@ pub fn predict(subject: &Subject) -> Prediction {
         }
         _ => true,
     };
-    for step in checklist(&subject.call).steps {
-        let goes_on = match step {
-            Step::Accept(accepts) => match accepts(subject) {
+    for check in checklist(&subject.call).checks(Phase::Vendor, subject.function) {
+        let goes_on = match check {
+            Check::Accept(point) => match (point.accepts)(subject) {
                 Some(true) => return Prediction::Accepted,
                 Some(false) => true,
                 None => return Prediction::Unknown,
             },
-            Step::Part(rule, check) => see(rule, check(subject)),
-            Step::Check(_) | Step::Only(..) => step.check(subject, &mut see),
-            Step::Items(_) => {
-                walk::items(subject, &mut see);
-                // The last step of every list that has it.
-                true
-            }
+            Check::Rule(rule, step) => see(rule, step.check(rule, subject)),
         };
         if !goes_on {
-            break;
+            return prediction;
         }
     }
+    walk::items(subject, &mut see);
     prediction
 }
 

@@ -5,7 +5,7 @@ use crate::interpreter::visitor::CallView;
 use aclshim_facts::Function;
 use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};
 use aclshim_facts::message::code_message;
-use aclshim_facts::rules::{UNSUPPORTED_PRODUCT, UNSUPPORTED_RELEASE, judge_each};
+use aclshim_facts::rules::{RULES, judge_each};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of failures of a function with a code at a call site, and of unexpected codes of a function, that are reported
@@ -15,7 +15,7 @@ const MOST: u64 = 10;
 /// Whether there are products or releases without the function. Every other function that answers so has it and means this
 /// call: a copy inside the host, a kind, a driver. (A library that lacks one of those is reported by the stand-in itself.)
 fn may_be_missing(function: Function) -> bool {
-    UNSUPPORTED_PRODUCT.applies_to(function) || UNSUPPORTED_RELEASE.applies_to(function)
+    RULES.iter().any(|rule| rule.is_absence && rule.applies_to(function))
 }
 
 /// What was reported of the failures of one process.
@@ -128,9 +128,8 @@ impl Failures {
 fn is_explained(call: &CallView<'_>) -> bool {
     let mut is_explained = false;
     judge_each(&call.whose.platform.subject(call.function, call.call), &mut |rule, _| {
-        let is_absence = std::ptr::eq(rule, &UNSUPPORTED_PRODUCT) || std::ptr::eq(rule, &UNSUPPORTED_RELEASE);
         let returns_it = rule.codes.iter().any(|(code, _)| *code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
-        is_explained |= returns_it && !is_absence;
+        is_explained |= returns_it && !rule.is_absence;
     });
     is_explained
 }

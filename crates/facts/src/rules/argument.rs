@@ -7,12 +7,14 @@ use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Driver, Observed, Runtime};
-use crate::rule::{Grade, Outcome, Rule, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Severity, Step, Subject, Verdict};
+use crate::shape::{ALL, FILL, FILL_WORDS, FROM_SYMBOL, INDIRECT, LINEAR, PITCHED, SET_DESC};
 
 /// NULL-POINTER
 pub static NULL_POINTER: Rule = Rule {
     number: 0,
     id: "NULL-POINTER",
+    steps: &[Step::vendor(20, ALL.but(INDIRECT)), Step::vendor(220, INDIRECT)],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "every function but the next"),
@@ -87,6 +89,12 @@ fn null_pointer(s: &Subject) -> Verdict {
 pub static ZERO_SIZE: Rule = Rule {
     number: 1,
     id: "ZERO-SIZE",
+    steps: &[
+        Step::vendor(90, PITCHED),
+        Step::vendor(120, SET_DESC),
+        Step::vendor(240, LINEAR.and(INDIRECT).and(FILL)),
+        Step::always(10, LINEAR.and(PITCHED).and(INDIRECT).and(FILL)),
+    ],
     severity: Severity::Error,
     grades: &[
         Grade::error("before CANN 9.1; aclrtSetMemcpyDesc in every release"),
@@ -162,6 +170,11 @@ impl Subject<'_> {
 pub static DEST_MAX: Rule = Rule {
     number: 2,
     id: "DEST-MAX",
+    steps: &[
+        Step::vendor(80, FROM_SYMBOL.and(FILL_WORDS)),
+        Step::vendor(230, LINEAR.and(INDIRECT).and(FILL.asynchronous())),
+        Step::vendor(600, FILL.synchronous()),
+    ],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_RT_PARAM_INVALID, "linear copies, aclrtMemcpyAsyncWithOffset, aclrtMemset and aclrtMemsetAsync"),
@@ -209,6 +222,7 @@ fn dest_max(s: &Subject) -> Verdict {
 pub static SAME_ADDRESS: Rule = Rule {
     number: 3,
     id: "SAME-ADDRESS",
+    steps: &[Step::always(20, LINEAR)],
     severity: Severity::Perf,
     grades: &[Grade::accepted(Severity::Perf, "always")
         .comes_to(Outcome::Said("it copies nothing; on a stream and inside the host it is refused all the same"))],

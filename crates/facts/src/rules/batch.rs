@@ -10,7 +10,8 @@ use crate::case::{ARRAY, Case, DEVICE, PINNED, STREAM, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Observed, Runtime};
-use crate::rule::{Finding, Rule, Severity, Subject, Verdict};
+use crate::rule::{Finding, Rule, Severity, Step, Subject, Verdict};
+use crate::shape::BATCH;
 
 /// The most items of a synchronous batch (`DEVMM_MEMCPY_BATCH_MAX_COUNT`).
 pub const MAX_ITEMS: usize = 4096;
@@ -95,6 +96,7 @@ pub fn is_nothing(s: &Subject) -> Option<bool> {
 pub static BATCH_EMPTY: Rule = Rule {
     number: 30,
     id: "BATCH-EMPTY",
+    steps: &[Step::vendor(30, BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
     statement: "numBatches must not be 0",
@@ -118,6 +120,7 @@ fn batch_empty(s: &Subject) -> Verdict {
 pub static BATCH_DEST_MAX: Rule = Rule {
     number: 31,
     id: "BATCH-DEST-MAX",
+    steps: &[Step::vendor(50, BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
     statement: "destMaxs[i] must not be less than sizes[i]",
@@ -155,6 +158,7 @@ fn batch_dest_max(s: &Subject) -> Verdict {
 pub static BATCH_RESERVED: Rule = Rule {
     number: 32,
     id: "BATCH-RESERVED",
+    steps: &[Step::vendor(60, BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always; failIndex is left as it is")],
     statement: "the reserved bytes of every attribute must be 0",
@@ -192,6 +196,7 @@ fn batch_reserved(s: &Subject) -> Verdict {
 pub static BATCH_LIMIT: Rule = Rule {
     number: 34,
     id: "BATCH-LIMIT",
+    steps: &[Step::vendor(310, BATCH.synchronous()), Step::item(BATCH.asynchronous())],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_RT_PARAM_INVALID, "the synchronous functions; failIndex is SIZE_MAX"),

@@ -7,7 +7,8 @@ use crate::case::{Case, DEVICE, LARGE, OTHER, PINNED, STREAM, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Step, Subject, Verdict};
+use crate::shape::{DESCRIBED, SET_DESC};
 use crate::world::{Place, Stream};
 
 const ALIGNMENT: usize = 64;
@@ -16,6 +17,7 @@ const ALIGNMENT: usize = 64;
 pub static DESC_ALIGN: Rule = Rule {
     number: 47,
     id: "DESC-ALIGN",
+    steps: &[Step::vendor(360, SET_DESC), Step::vendor(440, DESCRIBED)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "a descriptor must be aligned to 64 bytes",
@@ -48,6 +50,7 @@ fn desc_align(s: &Subject) -> Verdict {
 pub static DESC_STREAM_NULL: Rule = Rule {
     number: 48,
     id: "DESC-STREAM-NULL",
+    steps: &[Step::vendor(140, DESCRIBED)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "the stream must not be NULL: this function does not take the default stream",
@@ -72,6 +75,7 @@ fn desc_stream_null(s: &Subject) -> Verdict {
 pub static DESC_PLACE: Rule = Rule {
     number: 49,
     id: "DESC-PLACE",
+    steps: &[Step::vendor(420, SET_DESC.and(DESCRIBED))],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "a descriptor must be in device memory",
@@ -99,6 +103,7 @@ fn desc_place(s: &Subject) -> Verdict {
 pub static DESC_SIDES: Rule = Rule {
     number: 50,
     id: "DESC-SIDES",
+    steps: &[Step::vendor(430, SET_DESC)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "source and destination of a descriptor must be memory of one device",
@@ -128,6 +133,7 @@ fn desc_sides(s: &Subject) -> Verdict {
 pub static DESC_CONFIG: Rule = Rule {
     number: 51,
     id: "DESC-CONFIG",
+    steps: &[Step::vendor(130, SET_DESC)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "config must be NULL",
@@ -150,6 +156,7 @@ fn desc_config(s: &Subject) -> Verdict {
 pub static SIZE_TRUNCATED: Rule = Rule {
     number: 52,
     id: "SIZE-TRUNCATED",
+    steps: &[Step::advice(50, SET_DESC)],
     severity: Severity::Violation,
     statement: "a descriptor's length has 32 bits: exactly 4 GiB passes the check and is stored as 0, so that nothing is copied",
     sources: &[Runtime(

@@ -7,7 +7,8 @@ use crate::case::{ARRAY, Case, DEVICE, OTHER, PAGEABLE, PINNED, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Driver, Header, Observed, Runtime};
-use crate::rule::{Finding, Grade, Rule, Severity, Subject, Verdict};
+use crate::rule::{Finding, Grade, Rule, Severity, Step, Subject, Verdict};
+use crate::shape::BATCH;
 
 /// `ACL_MEM_LOCATION_TYPE_HOST`
 pub const HOST: i32 = 0;
@@ -24,6 +25,7 @@ pub const HOST_NUMA: i32 = 4;
 pub static BATCH_ZERO_SIZE: Rule = Rule {
     number: 38,
     id: "BATCH-ZERO-SIZE",
+    steps: &[Step::item(BATCH)],
     severity: Severity::Error,
     codes: &[(
         ACL_ERROR_RT_PARAM_INVALID,
@@ -72,6 +74,7 @@ pub fn zero_size(s: &Subject, index: usize) -> Finding {
 pub static BATCH_NULL_ITEM: Rule = Rule {
     number: 39,
     id: "BATCH-NULL-ITEM",
+    steps: &[Step::item(BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex names the item")],
     statement: "no entry of dsts or srcs may be NULL",
@@ -117,6 +120,7 @@ pub fn item(s: &Subject, role: Role, index: usize) -> Finding {
 pub static BATCH_PLACE: Rule = Rule {
     number: 40,
     id: "BATCH-PLACE",
+    steps: &[Step::item(BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex names the item")],
     statement: "each item must be where its attribute says: the type of both locations, and the id of a device",
@@ -175,6 +179,7 @@ fn attr_where(s: &Subject, is_wrong: impl Fn(&aclrtMemcpyBatchAttr) -> bool) -> 
 pub static BATCH_UNREGISTERED: Rule = Rule {
     number: 41,
     id: "BATCH-UNREGISTERED",
+    steps: &[Step::item(BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex names the item")],
     statement: "describe every host pointer, also from malloc, as ACL_MEM_LOCATION_TYPE_HOST; \
@@ -207,6 +212,7 @@ fn batch_unregistered(s: &Subject) -> Verdict {
 pub static BATCH_DIRECTION: Rule = Rule {
     number: 42,
     id: "BATCH-DIRECTION",
+    steps: &[Step::item(BATCH)],
     severity: Severity::Error,
     grades: &[
         Grade::error("an item from host to host, or from device to device"),
@@ -283,7 +289,9 @@ fn batch_direction(s: &Subject) -> Verdict {
 pub static BATCH_UNORDERED: Rule = Rule {
     number: 43,
     id: "BATCH-UNORDERED",
+    steps: &[Step::advice(40, BATCH)],
     severity: Severity::Violation,
+    needs_item_addresses: true,
     statement: "the copies of a batch are made in no particular order, so no two of them may write the same bytes",
     sources: &[
         Doc("aclrtMemcpyBatchAsync, Restrictions: the memory copy in a batch is unordered"),

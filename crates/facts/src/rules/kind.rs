@@ -10,13 +10,15 @@ use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, 
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_ERROR_RT_PARAM_INVALID};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
-use crate::rule::{Grade, Outcome as Comes, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome as Comes, Rule, Scope, Severity, Step, Subject, Verdict};
+use crate::shape::{ALL, BATCH, DESCRIBED, FILL, FILL_WORDS, LINEAR, PITCHED};
 use crate::world::{Form, Place};
 
 /// KIND-RANGE
 pub static KIND_RANGE: Rule = Rule {
     number: 4,
     id: "KIND-RANGE",
+    steps: &[Step::vendor(110, ALL.but(BATCH).but(FILL).but(FILL_WORDS))],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "every function but the next"),
@@ -52,6 +54,7 @@ fn kind_range(s: &Subject) -> Verdict {
 pub static KIND_FUNCTION: Rule = Rule {
     number: 5,
     id: "KIND-FUNCTION",
+    steps: &[Step::vendor(160, ALL.but(BATCH).but(DESCRIBED).but(FILL).but(FILL_WORDS)), Step::vendor(200, DESCRIBED)],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "linear copies, 2D copies, symbol copies"),
@@ -103,6 +106,7 @@ fn kind_function(s: &Subject) -> Verdict {
 pub static KIND_PLACE: Rule = Rule {
     number: 6,
     id: "KIND-PLACE",
+    steps: &[Step::vendor(550, LINEAR.asynchronous().and(PITCHED))],
     severity: Severity::Error,
     grades: &[
         Grade::error("one side is pageable memory and the kind does not fit"),
@@ -160,6 +164,7 @@ fn kind_place(s: &Subject) -> Verdict {
 pub static BUFFER_PLACE: Rule = Rule {
     number: 7,
     id: "BUFFER-PLACE",
+    steps: &[Step::vendor(540, LINEAR.asynchronous())],
     scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
@@ -196,6 +201,10 @@ fn buffer_place(s: &Subject) -> Verdict {
 pub static ASYNC_HOST_TO_HOST: Rule = Rule {
     number: 8,
     id: "ASYNC-HOST-TO-HOST",
+    steps: &[
+        Step::vendor(570, LINEAR.asynchronous()).part(host_to_host_refused),
+        Step::advice(10, LINEAR.asynchronous()),
+    ],
     scope: Scope { forms: &[Form::EndPoint], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
@@ -250,7 +259,7 @@ fn async_host_to_host(s: &Subject) -> Verdict {
 }
 
 /// Whether the runtime comes to host to host and refuses it.
-pub fn host_to_host_refused(s: &Subject) -> Verdict {
+fn host_to_host_refused(s: &Subject) -> Verdict {
     match (s.world.form, s.outcome()) {
         (Some(Form::RootComplex), _) | (_, Outcome::Misfit) => Verdict::Holds,
         (None, _) | (_, Outcome::Unknown) => Verdict::Unknown,
@@ -264,6 +273,7 @@ pub fn host_to_host_refused(s: &Subject) -> Verdict {
 pub static KIND_ROOT_COMPLEX: Rule = Rule {
     number: 9,
     id: "KIND-ROOT-COMPLEX",
+    steps: &[Step::advice(110, LINEAR.asynchronous())],
     scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
     severity: Severity::Portability,
     statement: "on Ascend RC, and where the device's control CPU is open, the kinds H2D, D2H and H2H are carried out as a copy inside the device",

@@ -6,7 +6,8 @@ use crate::case::{ARRAY, Case, Scene, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Finding, Rule, Severity, Subject, Verdict};
+use crate::rule::{Finding, Rule, Severity, Step, Subject, Verdict};
+use crate::shape::BATCH;
 
 /// With two attributes.
 const TWO_ATTRS: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 2, ARRAY];
@@ -15,6 +16,7 @@ const TWO_ATTRS: &[u64] = &[ARRAY, ARRAY, ARRAY, ARRAY, 3, ARRAY, ARRAY, 2, ARRA
 pub static BATCH_ATTRS: Rule = Rule {
     number: 33,
     id: "BATCH-ATTRS",
+    steps: &[Step::vendor(300, BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "numAttrs must be at least 1 and at most numBatches",
@@ -59,6 +61,7 @@ fn wrong_index(s: &Subject, index: usize) -> Verdict {
 pub static BATCH_INDEX_FIRST: Rule = Rule {
     number: 35,
     id: "BATCH-INDEX-FIRST",
+    steps: &[Step::vendor(320, BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "the first entry of attrsIndexes must be 0",
@@ -87,6 +90,7 @@ fn batch_index_first(s: &Subject) -> Verdict {
 pub static BATCH_INDEX_ORDER: Rule = Rule {
     number: 36,
     id: "BATCH-INDEX-ORDER",
+    steps: &[Step::vendor(330, BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "each entry of attrsIndexes must be greater than the one before",
@@ -127,6 +131,7 @@ fn batch_index_order(s: &Subject) -> Verdict {
 pub static BATCH_INDEX_RANGE: Rule = Rule {
     number: 37,
     id: "BATCH-INDEX-RANGE",
+    steps: &[Step::vendor(340, BATCH)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; failIndex is SIZE_MAX")],
     statement: "the last entry of attrsIndexes must be less than numBatches",

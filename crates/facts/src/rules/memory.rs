@@ -9,13 +9,15 @@ use crate::code::{ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_INVALID_HANDLE};
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Driver, Header, Runtime};
-use crate::rule::{Grade, Rule, Severity, Subject, Verdict};
+use crate::rule::{Grade, Rule, Severity, Step, Subject, Verdict};
+use crate::shape::{BATCH, DESCRIBED, FILL, FILL_WORDS, FROM_SYMBOL, INDIRECT, LINEAR, PITCHED, SET_DESC, TO_SYMBOL};
 use crate::world::Place;
 
 /// ALIGN-64
 pub static ALIGN_64: Rule = Rule {
     number: 10,
     id: "ALIGN-64",
+    steps: &[Step::advice(60, LINEAR.asynchronous())],
     severity: Severity::Violation,
     grades: &[
         Grade::accepted(
@@ -84,6 +86,18 @@ fn align_64(s: &Subject) -> Verdict {
 pub static UNALLOCATED: Rule = Rule {
     number: 14,
     id: "UNALLOCATED",
+    steps: &[
+        Step::vendor(380, SET_DESC.and(DESCRIBED)).part(desc_there),
+        Step::vendor(390, SET_DESC.and(FILL_WORDS)).part(dst_there),
+        Step::vendor(400, SET_DESC).part(src_there),
+        Step::vendor(520, LINEAR.and(TO_SYMBOL).asynchronous().and(PITCHED)).part(src_looked_at),
+        Step::vendor(530, LINEAR.and(FROM_SYMBOL).asynchronous().and(PITCHED)).part(dst_looked_at),
+        Step::vendor(620, INDIRECT).part(src_there),
+        Step::vendor(630, INDIRECT).part(dst_there),
+        Step::vendor(670, LINEAR.and(PITCHED.asynchronous()).and(FROM_SYMBOL).and(FILL)).part(dst_there),
+        Step::vendor(700, LINEAR.and(PITCHED.asynchronous()).and(TO_SYMBOL)).part(src_there),
+        Step::item(BATCH),
+    ],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_DRV_INTERNAL_ERROR, "always; a batch names the item in failIndex")],
     statement: "a device address must be allocated, and not freed yet",
@@ -119,27 +133,27 @@ fn unallocated(s: &Subject) -> Verdict {
 }
 
 /// The driver's look at the destination.
-pub fn dst_there(s: &Subject) -> Verdict {
+fn dst_there(s: &Subject) -> Verdict {
     is_there(s, s.dst())
 }
 
 /// The driver's look at the source.
-pub fn src_there(s: &Subject) -> Verdict {
+fn src_there(s: &Subject) -> Verdict {
     is_there(s, s.src())
 }
 
 /// The driver's look at a descriptor.
-pub fn desc_there(s: &Subject) -> Verdict {
+fn desc_there(s: &Subject) -> Verdict {
     is_there(s, s.desc())
 }
 
 /// As [`dst_there`], where the runtime asks for places before it comes to the copy.
-pub fn dst_looked_at(s: &Subject) -> Verdict {
+fn dst_looked_at(s: &Subject) -> Verdict {
     if_looked_at(s, dst_there)
 }
 
 /// As [`dst_looked_at`].
-pub fn src_looked_at(s: &Subject) -> Verdict {
+fn src_looked_at(s: &Subject) -> Verdict {
     if_looked_at(s, src_there)
 }
 
@@ -155,6 +169,7 @@ fn if_looked_at(s: &Subject, look: fn(&Subject) -> Verdict) -> Verdict {
 pub static DEVICE_CLOSED: Rule = Rule {
     number: 15,
     id: "DEVICE-CLOSED",
+    steps: &[Step::vendor(370, SET_DESC.and(DESCRIBED).and(FILL_WORDS)), Step::item(BATCH.synchronous())],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_INVALID_HANDLE, "always; a batch names item 0 in failIndex")],
     statement: "a device must be open before these functions can look at a pointer",

@@ -6,7 +6,8 @@ use crate::case::{Case, DEVICE, LARGE, STREAM, cases};
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Step, Subject, Verdict};
+use crate::shape::{INDIRECT, SET_DESC};
 
 /// The most bytes of one such task: 4 GiB.
 pub const MAX_COUNT: usize = 1 << 32;
@@ -18,6 +19,7 @@ const MAX_OFFSET: usize = (1 << 48) - 1;
 pub static SIZE_LIMIT: Rule = Rule {
     number: 44,
     id: "SIZE-LIMIT",
+    steps: &[Step::vendor(250, INDIRECT.and(SET_DESC))],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "count must not exceed 4 GiB",
@@ -45,6 +47,7 @@ fn size_limit(s: &Subject) -> Verdict {
 pub static OFFSET_LIMIT: Rule = Rule {
     number: 45,
     id: "OFFSET-LIMIT",
+    steps: &[Step::vendor(260, INDIRECT)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "srcDataOffset and dstDataOffset must fit into 48 bits",
@@ -69,6 +72,7 @@ fn offset_limit(s: &Subject) -> Verdict {
 pub static OFFSET_ROOM: Rule = Rule {
     number: 46,
     id: "OFFSET-ROOM",
+    steps: &[Step::vendor(270, INDIRECT)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "dstDataOffset plus count must not exceed destMax",

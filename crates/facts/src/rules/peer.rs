@@ -5,13 +5,15 @@ use crate::case::{Case, DEVICE, OTHER, Scene, cases};
 use crate::code::ACL_ERROR_INVALID_PARAM;
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Ours};
-use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Step, Subject, Verdict};
+use crate::shape::LINEAR;
 use crate::world::Place;
 
 /// PEER-ACCESS
 pub static PEER_ACCESS: Rule = Rule {
     number: 63,
     id: "PEER-ACCESS",
+    steps: &[Step::advice(120, LINEAR.synchronous())],
     scope: Scope {
         products: &["Ascend 950", "Atlas A2", "Atlas inference series", "Atlas training series"],
         ..Scope::ALL

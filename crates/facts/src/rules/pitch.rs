@@ -8,7 +8,8 @@ use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL
 use crate::functions::Function::*;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Observed, Runtime};
-use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Step, Subject, Verdict};
+use crate::shape::PITCHED;
 use crate::world::Form;
 
 /// The widest row.
@@ -21,6 +22,7 @@ pub const MAX_HEIGHT: usize = 5 * 1024 * 1024;
 pub static PITCH_WIDTH: Rule = Rule {
     number: 24,
     id: "PITCH-WIDTH",
+    steps: &[Step::vendor(100, PITCHED)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "width must not exceed spitch, nor dpitch",
@@ -49,6 +51,7 @@ fn pitch_width(s: &Subject) -> Verdict {
 pub static PITCH_LIMIT: Rule = Rule {
     number: 25,
     id: "PITCH-LIMIT",
+    steps: &[Step::vendor(280, PITCHED)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "width must not exceed 5000000 bytes, nor height 5242880 (5 x 1024 x 1024) rows",
@@ -87,6 +90,11 @@ fn pitch_limit(s: &Subject) -> Verdict {
 pub static PITCH_KIND: Rule = Rule {
     number: 26,
     id: "PITCH-KIND",
+    steps: &[
+        Step::vendor(180, PITCHED).part(pitch_kind_known),
+        Step::vendor(290, PITCHED.synchronous()).part(pitch_kind_refused),
+        Step::advice(20, PITCHED),
+    ],
     severity: Severity::Error,
     grades: &[
         Grade::error("aclrtMemcpy2d inside the device, and on CANN 8.x aclrtMemcpy2dAsync too"),
@@ -137,7 +145,7 @@ fn pitch_kind(s: &Subject) -> Verdict {
 }
 
 /// Whether the outer layer knows the kind: inside a device since CANN 9.0.
-pub fn pitch_kind_known(s: &Subject) -> Verdict {
+fn pitch_kind_known(s: &Subject) -> Verdict {
     match s.world.cann {
         _ if s.kind() != Some(DEVICE_TO_DEVICE) => Verdict::Holds,
         Some(release) => Verdict::broken_if(release < Version::V9_0, s.refusal(Role::Kind, ACL_ERROR_INVALID_PARAM)),
@@ -146,7 +154,7 @@ pub fn pitch_kind_known(s: &Subject) -> Verdict {
 }
 
 /// Whether the function refuses the kind.
-pub fn pitch_kind_refused(s: &Subject) -> Verdict {
+fn pitch_kind_refused(s: &Subject) -> Verdict {
     let is_refused = s.function == aclrtMemcpy2d && s.kind() == Some(DEVICE_TO_DEVICE);
     Verdict::broken_if(is_refused, s.refusal(Role::Kind, ACL_ERROR_RT_FEATURE_NOT_SUPPORT))
 }
@@ -155,6 +163,7 @@ pub fn pitch_kind_refused(s: &Subject) -> Verdict {
 pub static PITCH_PLACE: Rule = Rule {
     number: 27,
     id: "PITCH-PLACE",
+    steps: &[Step::vendor(560, PITCHED)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "a 2D copy must be host-to-device or device-to-host (aclrtMemcpy2dAsync also device-to-device), judged by where \
@@ -196,6 +205,7 @@ fn pitch_place(s: &Subject) -> Verdict {
 pub static PITCH_PRODUCT: Rule = Rule {
     number: 28,
     id: "PITCH-PRODUCT",
+    steps: &[Step::advice(30, PITCHED.asynchronous())],
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Violation,
     grades: &[Grade::accepted(Severity::Violation, "always")
@@ -241,6 +251,7 @@ fn pitch_product(s: &Subject) -> Verdict {
 pub static PITCH_ROOT_COMPLEX: Rule = Rule {
     number: 29,
     id: "PITCH-ROOT-COMPLEX",
+    steps: &[Step::vendor(660, PITCHED)],
     scope: Scope { forms: &[Form::RootComplex], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[

@@ -8,13 +8,18 @@ use crate::case::{Case, DEVICE, LARGE, PAGEABLE, PINNED, STREAM, SYMBOL, Scene, 
 use crate::code::ACL_ERROR_RT_PARAM_INVALID;
 use crate::functions::Function::*;
 use crate::rule::Source::{Driver, Ours, Runtime};
-use crate::rule::{Finding, Grade, Outcome, Rule, Severity, Subject, Verdict};
+use crate::rule::{Finding, Grade, Outcome, Rule, Severity, Step, Subject, Verdict};
+use crate::shape::{
+    ALL, BATCH, DESC_SIZE, DESCRIBED, FILL, FILL_WORDS, FROM_SYMBOL, INDIRECT, LINEAR, PITCHED, SET_DESC, SYMBOLS,
+    TO_SYMBOL,
+};
 use crate::world::Place;
 
 /// OVERLAP
 pub static OVERLAP: Rule = Rule {
     number: 11,
     id: "OVERLAP",
+    steps: &[Step::advice(90, LINEAR.and(SET_DESC))],
     severity: Severity::Violation,
     statement: "source and destination must not overlap",
     sources: &[Ours(
@@ -43,6 +48,7 @@ fn overlap(s: &Subject) -> Verdict {
 pub static RANGE_OVERFLOW: Rule = Rule {
     number: 12,
     id: "RANGE-OVERFLOW",
+    steps: &[Step::advice(100, ALL.but(INDIRECT).but(DESCRIBED).but(DESC_SIZE))],
     severity: Severity::Violation,
     statement: "a range must end inside the address space",
     sources: &[
@@ -105,6 +111,14 @@ fn range_overflow(s: &Subject) -> Verdict {
 pub static MEMORY_ROOM: Rule = Rule {
     number: 13,
     id: "MEMORY-ROOM",
+    steps: &[
+        Step::vendor(690, LINEAR.and(PITCHED).and(FROM_SYMBOL).and(FILL).and(FILL_WORDS)).part(dst_room),
+        Step::vendor(710, LINEAR.and(PITCHED).and(TO_SYMBOL)).part(src_room),
+        Step::vendor(720, LINEAR.and(PITCHED).and(SYMBOLS).and(FILL).and(FILL_WORDS)).part(host_room),
+        Step::vendor(730, SET_DESC).part(desc_room),
+        Step::item(BATCH),
+        Step::advice(80, LINEAR.and(PITCHED).and(BATCH).and(SYMBOLS).and(FILL).and(FILL_WORDS)),
+    ],
     severity: Severity::Error,
     grades: &[
         Grade::error("device memory that is too short, in a copy that is done at once"),
@@ -210,12 +224,12 @@ fn is_long_enough(s: &Subject, side: Option<Side>) -> Verdict {
 }
 
 /// The driver's look at the length of the destination.
-pub fn dst_room(s: &Subject) -> Verdict {
+fn dst_room(s: &Subject) -> Verdict {
     is_long_enough(s, s.dst())
 }
 
 /// The driver's look at the length of the source.
-pub fn src_room(s: &Subject) -> Verdict {
+fn src_room(s: &Subject) -> Verdict {
     match is_long_enough(s, s.src()) {
         // Through a buffer the source is read at once, by whom is not known.
         Verdict::Broken(_) if s.kind() == Some(super::direction::HOST_TO_BUF_TO_DEVICE) && s.call.stream.is_some() => {
@@ -226,7 +240,7 @@ pub fn src_room(s: &Subject) -> Verdict {
 }
 
 /// What comes last: where host memory is not all there, the copy faults, or takes what lies behind.
-pub fn host_room(s: &Subject) -> Verdict {
+fn host_room(s: &Subject) -> Verdict {
     let falls_short = |side: Side| {
         let is_host = matches!(side.region.place, Place::Pinned | Place::Managed | Place::Pageable);
         let ends = side.size.and_then(|size| side.address.checked_add(size)).is_some();
@@ -237,6 +251,6 @@ pub fn host_room(s: &Subject) -> Verdict {
 }
 
 /// The driver's look at the length of a descriptor.
-pub fn desc_room(s: &Subject) -> Verdict {
+fn desc_room(s: &Subject) -> Verdict {
     is_long_enough(s, s.desc())
 }

@@ -10,14 +10,20 @@ use crate::code::{
     ACL_ERROR_RT_PARAM_INVALID, ACL_ERROR_RT_STREAM_CONTEXT,
 };
 use crate::functions::Function::*;
+use crate::functions::Support;
 use crate::rule::Source::{Doc, Observed, Runtime};
-use crate::rule::{Rule, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Step, Subject, Verdict};
+use crate::shape::{ALL, BATCH, DESC_SIZE, FILL_WORDS, LINEAR, PITCHED, SYMBOLS};
 use crate::world::{Place, Stream};
 
 /// CONTEXT-MISSING
 pub static CONTEXT_MISSING: Rule = Rule {
     number: 16,
     id: "CONTEXT-MISSING",
+    steps: &[
+        Step::vendor(210, PITCHED.asynchronous()).part(default_stream_missing),
+        Step::vendor(460, ALL.but(BATCH.synchronous()).but(DESC_SIZE)).part(context_is_there),
+    ],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_RT_CONTEXT_NULL, "every function but the next"),
@@ -53,7 +59,7 @@ fn context_missing(s: &Subject) -> Verdict {
 }
 
 /// Asks for the thread's context.
-pub fn context_is_there(s: &Subject) -> Verdict {
+fn context_is_there(s: &Subject) -> Verdict {
     let role = if s.call.stream.is_some() { Role::Stream } else { first_pointer(s) };
     let finding = s.refusal(role, ACL_ERROR_RT_CONTEXT_NULL);
     match s.world.has_context {
@@ -69,7 +75,7 @@ pub fn first_pointer(s: &Subject) -> Role {
 }
 
 /// Rows on the default stream ask for it before they ask for a context.
-pub fn default_stream_missing(s: &Subject) -> Verdict {
+fn default_stream_missing(s: &Subject) -> Verdict {
     match (s.function, s.world.stream, s.world.has_context) {
         (aclrtMemcpy2dAsync, Stream::Default, Some(false)) => {
             Verdict::Broken(s.refusal(Role::Stream, ACL_ERROR_RT_PARAM_INVALID))
@@ -83,6 +89,11 @@ pub fn default_stream_missing(s: &Subject) -> Verdict {
 pub static STREAM_INVALID: Rule = Rule {
     number: 17,
     id: "STREAM-INVALID",
+    steps: &[
+        Step::vendor(190, ALL.but(SYMBOLS).but(FILL_WORDS).asynchronous()),
+        Step::vendor(450, FILL_WORDS.asynchronous()),
+        Step::vendor(510, SYMBOLS.asynchronous()),
+    ],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_INVALID_HANDLE, "always; failIndex of a batch is left as it is")],
     statement: "the stream must be a live one, or NULL for the default stream",
@@ -111,6 +122,7 @@ fn stream_invalid(s: &Subject) -> Verdict {
 pub static STREAM_FOREIGN: Rule = Rule {
     number: 18,
     id: "STREAM-FOREIGN",
+    steps: &[Step::vendor(640, ALL.but(BATCH).asynchronous()), Step::item(BATCH.asynchronous())],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_STREAM_CONTEXT, "what is queued; failIndex of a batch is SIZE_MAX")],
     statement: "work that is queued on a stream must come from a thread of the stream's context; a copy of pageable memory \
@@ -195,6 +207,7 @@ pub fn queued_on_foreign(s: &Subject) -> Verdict {
 pub static CONDITION_DRIVER: Rule = Rule {
     number: 23,
     id: "CONDITION-DRIVER",
+    steps: &[Step::vendor(470, LINEAR.asynchronous()).only(Support::Deprecated)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "always")],
     statement: "the function needs a driver that recognises malloc (pageable) memory; older drivers return 207000",

@@ -9,12 +9,14 @@ use crate::functions::Function::*;
 use crate::functions::Support;
 use crate::product::Version;
 use crate::rule::Source::{Doc, Header, Observed, Runtime};
-use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Step, Subject, Verdict};
+use crate::shape::{ALL, BATCH, DESC_SIZE, DESCRIBED, INDIRECT, SET_DESC, SYMBOLS};
 
 /// DEPRECATED
 pub static DEPRECATED: Rule = Rule {
     number: 59,
     id: "DEPRECATED",
+    steps: &[Step::always(40, ALL).only(Support::Deprecated)],
     severity: Severity::Portability,
     statement: "the function is deprecated and may go in a later release",
     sources: &[
@@ -39,6 +41,7 @@ fn deprecated(s: &Subject) -> Verdict {
 pub static EXPERIMENTAL: Rule = Rule {
     number: 60,
     id: "EXPERIMENTAL",
+    steps: &[Step::always(50, ALL).only(Support::Experimental)],
     scope: Scope { before: Some(Version::V9_0), ..Scope::ALL },
     severity: Severity::Portability,
     statement: "the function is for trial use, may change in later releases, and is not for commercial products",
@@ -72,6 +75,11 @@ fn experimental(s: &Subject) -> Verdict {
 pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     number: 61,
     id: "UNSUPPORTED-PRODUCT",
+    steps: &[
+        Step::vendor(150, BATCH.and(DESC_SIZE).and(SET_DESC).and(DESCRIBED)),
+        Step::vendor(170, INDIRECT),
+        Step::always(70, SYMBOLS),
+    ],
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Error,
     grades: &[
@@ -83,6 +91,7 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
         ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
         "batches, offsets and descriptors; failIndex of a batch is left as it is",
     )],
+    is_absence: true,
     statement: "the product must have the function: batches Ascend 950, Atlas A3 and A2; offsets these and the Atlas \
                 training series; descriptors 950, A3, A2 and Atlas 200I/500 A2; symbols 950, A3, A2 and the \
                 Atlas inference series",
@@ -135,6 +144,7 @@ fn unsupported_product(s: &Subject) -> Verdict {
 pub static UNSUPPORTED_RELEASE: Rule = Rule {
     number: 62,
     id: "UNSUPPORTED-RELEASE",
+    steps: &[Step::always(60, ALL).only(Support::Since9_1)],
     scope: Scope { before: Some(Version::V9_1), ..Scope::ALL },
     severity: Severity::Violation,
     grades: &[Grade::accepted(Severity::Violation, "always")
@@ -147,6 +157,7 @@ pub static UNSUPPORTED_RELEASE: Rule = Rule {
         ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
         "in the place of a library that does not have it; the vendor itself returns nothing",
     )],
+    is_absence: true,
     statement: "the function came with CANN 9.1; a library before that does not have it",
     sources: &[Runtime(
         "e0e8337af (batch V2), 8df06d663 (aclrtMemsetD32), 91019d250 (symbols): in 9.1.0, not in 9.0.1",

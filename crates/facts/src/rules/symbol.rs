@@ -6,7 +6,8 @@ use crate::case::{self, Case, DEVICE, PINNED, cases};
 use crate::code::{ACL_ERROR_FAILURE, ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_INVALID_SYMBOL};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Rule, Severity, Subject, Verdict};
+use crate::rule::{Rule, Severity, Step, Subject, Verdict};
+use crate::shape::SYMBOLS;
 use crate::world::Symbol;
 
 /// Symbol, count and offset of the call.
@@ -23,6 +24,7 @@ fn part(s: &Subject) -> Option<(usize, usize, usize)> {
 pub static SYMBOL_UNKNOWN: Rule = Rule {
     number: 56,
     id: "SYMBOL-UNKNOWN",
+    steps: &[Step::vendor(480, SYMBOLS)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_INVALID_SYMBOL, "always; the page does not list it")],
     statement: "symbol must name a device variable of this program",
@@ -51,6 +53,7 @@ fn symbol_unknown(s: &Subject) -> Verdict {
 pub static SYMBOL_OVERFLOW: Rule = Rule {
     number: 57,
     id: "SYMBOL-OVERFLOW",
+    steps: &[Step::vendor(490, SYMBOLS)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_FAILURE, "always; the page does not list it")],
     statement: "offset plus count must not overflow",
@@ -73,6 +76,7 @@ fn symbol_overflow(s: &Subject) -> Verdict {
 pub static SYMBOL_RANGE: Rule = Rule {
     number: 58,
     id: "SYMBOL-RANGE",
+    steps: &[Step::vendor(500, SYMBOLS)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "offset plus count must not exceed the size of the variable",

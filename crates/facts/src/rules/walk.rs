@@ -18,9 +18,22 @@ use crate::code::{
 use crate::rule::{Finding, Rule, Subject, Verdict};
 use crate::world::{Place, Region, Stream};
 
+/// What is wrong with the attributes and the items of a batch; of any other call nothing.
+pub fn batch(s: &Subject, see: See) {
+    if s.batch().is_none() {
+        return;
+    }
+    attributes(s, see);
+    if s.world.memory.tells() {
+        items(s, see);
+    } else {
+        items_unseen(s, see);
+    }
+}
+
 /// What the attributes alone say, in one pass: each pair of types that comes is a bit, and only a pair that some rule
 /// has a word about is searched for.
-pub fn attributes(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
+fn attributes(s: &Subject, see: See) {
     let Some(batch) = s.batch() else { return };
     let (attrs, _) = entries(s.arrays.attrs, batch.attr_count);
     let column = |location: aclrtMemLocation| (location.type_ as u32).min(7);
@@ -39,12 +52,12 @@ pub fn attributes(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bo
 }
 
 /// Looks at the items in the vendor's order and hands every verdict to `see`, which says whether to go on.
-pub fn items(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
+pub fn items(s: &Subject, see: See) {
     let _ = each(s, see);
 }
 
 /// Looks at the items where nothing is known of memory: only at what the arrays themselves say.
-pub fn items_unseen(s: &Subject, see: &mut dyn FnMut(&'static Rule, Verdict) -> bool) {
+fn items_unseen(s: &Subject, see: See) {
     see(&BATCH_ZERO_SIZE, (BATCH_ZERO_SIZE.check)(s));
     see(&BATCH_NULL_ITEM, (BATCH_NULL_ITEM.check)(s));
     match s.call.stream {

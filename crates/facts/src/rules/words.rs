@@ -6,13 +6,15 @@ use crate::case::{Case, DEVICE, MANAGED, PAGEABLE, PINNED, Scene, cases};
 use crate::code::{ACL_ERROR_INVALID_PARAM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT};
 use crate::functions::Function::*;
 use crate::rule::Source::{Doc, Runtime};
-use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Subject, Verdict};
+use crate::rule::{Grade, Outcome, Rule, Scope, Severity, Step, Subject, Verdict};
+use crate::shape::FILL_WORDS;
 use crate::world::Place;
 
 /// WORDS-ALIGN
 pub static WORDS_ALIGN: Rule = Rule {
     number: 53,
     id: "WORDS-ALIGN",
+    steps: &[Step::vendor(70, FILL_WORDS)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "ptr must be aligned to 4 bytes",
@@ -35,6 +37,7 @@ fn words_align(s: &Subject) -> Verdict {
 pub static WORDS_PLACE: Rule = Rule {
     number: 54,
     id: "WORDS-PLACE",
+    steps: &[Step::vendor(410, FILL_WORDS)],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_INVALID_PARAM, "always")],
     statement: "aclrtMemsetD32 sets device memory or pinned host memory only",
@@ -61,6 +64,7 @@ fn words_place(s: &Subject) -> Verdict {
 pub static WORDS_IGNORED: Rule = Rule {
     number: 55,
     id: "WORDS-IGNORED",
+    steps: &[Step::always(30, FILL_WORDS)],
     scope: Scope { products: &["Atlas inference series", "Atlas 200I/500 A2", "Atlas training series"], ..Scope::ALL },
     severity: Severity::Violation,
     grades: &[Grade::accepted(Severity::Violation, "always")
