@@ -7,7 +7,9 @@
 use crate::findings::judge::Total;
 use crate::findings::module_lookup::ModuleLookup;
 use crate::interpreter::Interpreter;
+use crate::interpreter::merge::Merger;
 use crate::interpreter::totals::Totals;
+use crate::interpreter::visitor::{Both, CallVisitor, NoVisitor};
 use crate::live_log::log_writer::LogWriter;
 pub use crate::live_log::log_writer::Losses;
 use crate::live_log::stderr::Stderr;
@@ -35,6 +37,9 @@ pub mod outside;
 
 /// So many slots are written at once.
 const RUN: usize = 1024;
+/// Number of slots in which nothing is shown, behind the last that were read, that make a ring count as empty: a slot that was
+/// claimed may be shown after those behind it.
+const GAP: u64 = 64;
 /// How often the pace of the ticks and the sums are written down.
 const MINUTE_NS: u64 = 60_000_000_000;
 
@@ -75,6 +80,8 @@ pub struct Drain {
     calls: Calls,
     trace: TraceWriter,
     log: LogWriter,
+    /// Merges the events of all rings, if that is asked for.
+    merger: Option<Merger>,
     location: Location,
     has_begun: bool,
     /// Whether anything goes to standard error.
@@ -150,6 +157,7 @@ impl Drain {
             calls,
             trace: TraceWriter::new(place.clone(), bytes_of(header)),
             log: LogWriter::new(place, origin.pid, calls == Calls::Json),
+            merger: None,
             is_introduced: false,
             knows_earlier: false,
             location,
@@ -185,6 +193,8 @@ impl Drain {
             self.knows_earlier = true;
         }
         let mut moved = 0;
+        // Before the rings are counted: what a new ring holds began later.
+        let begun = ticks(header.clock);
         for number in 0..rings(header) {
             let Some(one) = ring(number) else { continue };
             match self.ring(header, number as u32, one, how) {
@@ -197,9 +207,29 @@ impl Drain {
                     break;
                 }
             }
+            if let Some(merger) = &mut self.merger {
+                let (drained, ring) = (one.control.drained.load(Ordering::Relaxed), (0, number as u32));
+                merger.add_ring(ring);
+                if one.end_near(drained, GAP) == drained {
+                    merger.read_to(ring, begun);
+                }
+            }
         }
         self.housekeeping(header, ring);
         moved
+    }
+
+    /// From now on, before there is anything: merges the begin and end events of all rings by time.
+    pub fn merge_events(&mut self) {
+        self.merger = Some(Merger::live());
+    }
+
+    /// Shows the merged events up to the time at which every ring was last seen empty, or all once the drain has stopped.
+    /// Returns the number of events that came late, and of those that could not be held back long enough.
+    pub fn show_events<W: CallVisitor + ?Sized>(&mut self, visitor: &mut W) -> [u64; 2] {
+        let Some(merger) = &mut self.merger else { return [0; 2] };
+        merger.release(|(_, ring), thread| self.interpreter.whose(ring, thread), visitor);
+        [merger.late, merger.unordered]
     }
 
     fn ring(&mut self, header: &Header, number: u32, ring: Ring<'_>, how: ReadMode) -> Result<u64, Failure> {
@@ -255,19 +285,29 @@ impl Drain {
             if run.overwritten > 0 {
                 self.log.overwritten(&head, from, run.overwritten);
             }
-            self.interpreter.block(&head, &mut self.log);
-            self.interpreter.add(number, run.first, &run.slots, &mut self.log);
+            match &mut self.merger {
+                None => self.interpreter.add_block(&head, &run.slots, &mut self.log),
+                Some(merger) => self.interpreter.add_block(&head, &run.slots, &mut Both(&mut self.log, merger)),
+            };
             if run.slots.len() < RUN / 2 && how != ReadMode::Finish {
                 break;
             }
         }
         // Nothing more of the ring is there now: notes about its last call would be. Of a process that is gone nothing follows.
         if moved > 0 && how == ReadMode::Finish {
-            self.interpreter.finish(number, &mut self.log);
+            self.finish(number);
         } else if moved > 0 {
-            self.interpreter.settle(number, &mut self.log);
+            self.interpreter.settle(number, &mut visitors(&mut self.log, &mut self.merger, &mut NoVisitor));
         }
         Ok(moved)
+    }
+
+    /// Nothing more of a ring follows.
+    fn finish(&mut self, number: u32) {
+        self.interpreter.finish(number, &mut visitors(&mut self.log, &mut self.merger, &mut NoVisitor));
+        if let Some(merger) = &mut self.merger {
+            merger.end((0, number));
+        }
     }
 
     /// The thread that has written the slots of a run: the owner, or the last one that said so in the ring. 0 if that is
@@ -380,7 +420,7 @@ impl Drain {
             let _ = self.trace.end(&self.head(kind::END, header));
         }
         for ring in self.interpreter.rings() {
-            self.interpreter.finish(ring, &mut self.log);
+            self.finish(ring);
         }
         let Interpreter { totals, judge, .. } = &self.interpreter;
         self.log.stopped(reason, totals, judge.totals(), losses);
@@ -429,6 +469,18 @@ impl Drain {
     /// What goes wrong now, if anything.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trace.trouble().or(self.log.trouble())
+    }
+}
+
+/// The log, and the merger if there is one.
+fn visitors<'a>(
+    log: &'a mut LogWriter,
+    merger: &'a mut Option<Merger>,
+    none: &'a mut NoVisitor,
+) -> Both<'a, LogWriter, dyn CallVisitor + 'a> {
+    match merger {
+        Some(merger) => Both(log, merger),
+        None => Both(log, none),
     }
 }
 

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) mod calls;
 mod common_calls;
 pub mod labels;
+pub mod merge;
 pub(crate) mod side;
 pub mod totals;
 pub mod visitor;
@@ -125,6 +126,17 @@ impl Interpreter {
                 state.thread = head.thread;
             });
         }
+    }
+
+    /// Takes a block of slots, as far as they are new; returns how many were.
+    pub(crate) fn add_block<W: CallVisitor + ?Sized>(
+        &mut self,
+        head: &BlockHead,
+        slots: &[Words],
+        watch: &mut W,
+    ) -> u64 {
+        self.block(head, watch);
+        self.add(head.ring, head.first, slots, watch)
     }
 
     /// Takes consecutive slots of a ring, as far as they are new; returns how many were.

@@ -8,7 +8,7 @@ use aclshim_trace::ring::layout::Header;
 
 const RING: u32 = 7;
 
-fn origin() -> Origin {
+pub(super) fn origin() -> Origin {
     // SAFETY: zero is a valid header.
     let header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
     let functions = FUNCTIONS.iter().map(|row| row.name.to_owned()).collect();
@@ -17,7 +17,7 @@ fn origin() -> Origin {
 
 /// What happened to a call of one slot.
 #[derive(Clone, Copy)]
-enum Is {
+pub(super) enum Is {
     Ended(u32, i32),
     Open,
 }
@@ -33,7 +33,7 @@ fn copy(number: u64, is_nested: bool, is: Is, dst: u64) -> Words {
     [head.0, 1000 + number, end, 0x4000, dst, 0x10000, 128, 0]
 }
 
-fn call(number: u64, is: Is) -> Words {
+pub(super) fn call(number: u64, is: Is) -> Words {
     copy(number, false, is, 0x20000)
 }
 
@@ -51,7 +51,7 @@ fn end(number: u64, of: u64, duration: u64, code: i32) -> Words {
     note(number, Note::End, &[0, of, duration, code as u32 as u64])
 }
 
-const GOOD: Is = Is::Ended(5, 0);
+pub(super) const GOOD: Is = Is::Ended(5, 0);
 
 /// Notes down every event.
 #[derive(Default)]

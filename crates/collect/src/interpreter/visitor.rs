@@ -260,6 +260,58 @@ pub trait CallVisitor {
 
     /// The program tells something of itself, between the calls of its thread.
     fn remark(&mut self, _remark: &AnnotationView<'_>) {}
+
+    /// Whether [`begun`](Self::begun) and [`returned`](Self::returned) are wanted for every call where calls are
+    /// [merged](crate::interpreter::merge) by time: the begin and the end of a call are then shown each at its own time.
+    fn wants_merged_events(&self) -> bool {
+        false
+    }
+}
+
+/// Shows all events to two visitors.
+pub(crate) struct Both<'a, A: ?Sized, B: ?Sized>(pub &'a mut A, pub &'a mut B);
+
+impl<A: CallVisitor + ?Sized, B: CallVisitor + ?Sized> CallVisitor for Both<'_, A, B> {
+    fn call(&mut self, call: &CallView<'_>) {
+        self.0.call(call);
+        self.1.call(call);
+    }
+
+    fn begun(&mut self, call: &CallView<'_>) {
+        self.0.begun(call);
+        self.1.begun(call);
+    }
+
+    fn returned(&mut self, call: &CallView<'_>) {
+        self.0.returned(call);
+        self.1.returned(call);
+    }
+
+    fn finding(&mut self, finding: &FindingView<'_>) {
+        self.0.finding(finding);
+        self.1.finding(finding);
+    }
+
+    fn annotated(&mut self, remark: &AnnotationView<'_>) {
+        self.0.annotated(remark);
+        self.1.annotated(remark);
+    }
+
+    #[inline(always)]
+    fn plain(&mut self, plain: &CommonCallView<'_>) {
+        self.0.plain(plain);
+        self.1.plain(plain);
+    }
+
+    fn lost(&mut self, lost: &Lost<'_>) {
+        self.0.lost(lost);
+        self.1.lost(lost);
+    }
+
+    fn remark(&mut self, remark: &AnnotationView<'_>) {
+        self.0.remark(remark);
+        self.1.remark(remark);
+    }
 }
 
 /// Who adds up what it is shown, so that several can do so side by side.

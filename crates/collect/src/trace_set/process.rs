@@ -6,9 +6,7 @@ use crate::findings::quick_check::Run;
 use crate::interpreter::Interpreter;
 use crate::interpreter::labels::is_told;
 use crate::interpreter::totals::Sums;
-use crate::interpreter::visitor::{
-    AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost, ProcessView,
-};
+use crate::interpreter::visitor::{Both, CallView, CallVisitor, CommonCallView, FindingView, ProcessView};
 use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::REFUSED;
@@ -120,7 +118,7 @@ impl Process {
 
     /// The thread that a new block of a ring begins with, if that is known.
     pub(crate) fn thread<W: CallVisitor + ?Sized>(&mut self, head: &BlockHead, watch: &mut W) {
-        self.interpreter.block(head, &mut Collector { findings: &mut self.findings, watch });
+        self.interpreter.block(head, &mut Both(&mut Findings(&mut self.findings), watch));
     }
 
     /// Takes note of a block that the trace holds.
@@ -156,7 +154,7 @@ impl Process {
         from: From,
         watch: &mut W,
     ) {
-        let visitor = &mut Collector { findings: &mut self.findings, watch };
+        let visitor = &mut Both(&mut Findings(&mut self.findings), watch);
         self.slots[from as usize] += self.interpreter.add(ring, first, slots, visitor);
     }
 
@@ -168,7 +166,7 @@ impl Process {
         run: &Run,
         watch: &mut W,
     ) -> Option<u32> {
-        let visitor = &mut Collector { findings: &mut self.findings, watch };
+        let visitor = &mut Both(&mut Findings(&mut self.findings), watch);
         let thread = self.interpreter.cede(head, slots, run, visitor)?;
         self.slots[From::Trace as usize] += run.count as u64;
         Some(thread)
@@ -176,25 +174,27 @@ impl Process {
 
     /// Judges the last call of a ring, and hands on what has ended.
     pub(crate) fn settle<W: CallVisitor + ?Sized>(&mut self, ring: u32, watch: &mut W) {
-        self.interpreter.settle(ring, &mut Collector { findings: &mut self.findings, watch });
+        self.interpreter.settle(ring, &mut Both(&mut Findings(&mut self.findings), watch));
     }
 
     /// Judges and hands on what is still held of a ring: nothing follows.
     pub(crate) fn finish<W: CallVisitor + ?Sized>(&mut self, ring: u32, watch: &mut W) {
-        self.interpreter.finish(ring, &mut Collector { findings: &mut self.findings, watch });
+        self.interpreter.finish(ring, &mut Both(&mut Findings(&mut self.findings), watch));
     }
 }
 
-/// Collects the findings, and passes all events on.
-struct Collector<'a, W: ?Sized> {
-    findings: &'a mut Vec<Found>,
-    watch: &'a mut W,
-}
+/// Collects the findings.
+struct Findings<'a>(&'a mut Vec<Found>);
 
-impl<W: CallVisitor + ?Sized> CallVisitor for Collector<'_, W> {
+impl CallVisitor for Findings<'_> {
+    fn call(&mut self, _: &CallView<'_>) {}
+
+    #[inline(always)]
+    fn plain(&mut self, _: &CommonCallView<'_>) {}
+
     fn finding(&mut self, finding: &FindingView<'_>) {
         let call = finding.call;
-        self.findings.push(Found {
+        self.0.push(Found {
             told: finding.finding.clone(),
             function: finding.function,
             thread: finding.whose.thread,
@@ -204,35 +204,5 @@ impl<W: CallVisitor + ?Sized> CallVisitor for Collector<'_, W> {
             returned: call.end.map(|end| end.code),
             is_refused: call.flags & REFUSED != 0,
         });
-        self.watch.finding(finding);
-    }
-
-    fn call(&mut self, call: &CallView<'_>) {
-        self.watch.call(call);
-    }
-
-    #[inline(always)]
-    fn plain(&mut self, plain: &CommonCallView<'_>) {
-        self.watch.plain(plain);
-    }
-
-    fn begun(&mut self, call: &CallView<'_>) {
-        self.watch.begun(call);
-    }
-
-    fn returned(&mut self, call: &CallView<'_>) {
-        self.watch.returned(call);
-    }
-
-    fn lost(&mut self, lost: &Lost<'_>) {
-        self.watch.lost(lost);
-    }
-
-    fn annotated(&mut self, remark: &AnnotationView<'_>) {
-        self.watch.annotated(remark);
-    }
-
-    fn remark(&mut self, remark: &AnnotationView<'_>) {
-        self.watch.remark(remark);
     }
 }
