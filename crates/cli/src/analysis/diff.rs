@@ -2,14 +2,13 @@
 
 use crate::files::ring_folders;
 use crate::output::escape;
-use crate::reading::traces::say_troubles;
+use crate::reading::traces::{rule_numbers, say_troubles};
 use aclshim_collect::interpreter::totals::Histogram;
 use aclshim_collect::interpreter::visitor::{CallView, CallVisitor};
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
 use aclshim_facts::Function;
 use aclshim_facts::rule::Severity;
 use aclshim_facts::rules::RULES;
-use aclshim_trace::record::Call;
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,8 +67,7 @@ type SiteAddress = (usize, u64);
 struct GroupedCalls {
     groups: BTreeMap<(Function, SiteAddress, Option<u32>, &'static str), GroupSum>,
     findings: BTreeMap<(u8, Function, SiteAddress), u64>,
-    durations: BTreeMap<Function, Histogram>,
-    counts: BTreeMap<Function, u64>,
+    durations: BTreeMap<&'static str, Histogram>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -89,8 +87,7 @@ impl CallVisitor for GroupedCalls {
         if seen.call.is_nested {
             return;
         }
-        let Call { site, .. } = *seen.call;
-        let (bytes, address) = (seen.bytes(), (seen.whose.process, site));
+        let (bytes, address) = (seen.bytes(), (seen.whose.process, seen.call.site));
         let sum = self.groups.entry((seen.function, address, class(bytes), seen.direction().name())).or_default();
         sum.calls += 1;
         match seen.code() {
@@ -98,21 +95,11 @@ impl CallVisitor for GroupedCalls {
             Some(_) => sum.errors += 1,
             None => {}
         }
-        self.count(seen.function, address, seen.rules, seen.duration_ns());
-    }
-}
-
-impl GroupedCalls {
-    fn count(&mut self, function: Function, address: SiteAddress, rules: u128, duration: Option<u64>) {
-        *self.counts.entry(function).or_default() += 1;
-        if let Some(duration) = duration {
-            self.durations.entry(function).or_default().add(duration);
+        if let Some(duration) = seen.duration_ns() {
+            self.durations.entry(seen.function.row().name).or_default().add(duration);
         }
-        let mut rest = rules;
-        while rest != 0 {
-            let rule = rest.trailing_zeros() as u8;
-            rest &= rest - 1;
-            *self.findings.entry((rule, function, address)).or_default() += 1;
+        for rule in rule_numbers(seen.rules) {
+            *self.findings.entry((rule, seen.function, address)).or_default() += 1;
         }
     }
 }
@@ -122,9 +109,11 @@ impl GroupedCalls {
 struct RunTotals {
     groups: BTreeMap<CallGroup, GroupSum>,
     findings: BTreeMap<FindingGroup, u64>,
-    durations: BTreeMap<String, Histogram>,
-    counts: BTreeMap<String, u64>,
-    losses: [u64; 2],
+    /// By function.
+    durations: BTreeMap<&'static str, Histogram>,
+    /// Calls by function.
+    counts: BTreeMap<&'static str, u64>,
+    not_recorded: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -163,6 +152,7 @@ fn run(path: &Path) -> Result<RunTotals> {
         sites.entry((process, address)).or_insert_with(|| named().unwrap_or_else(|| "unknown".into())).clone()
     };
     for ((function, address, class, direction), sum) in calls.groups {
+        *run.counts.entry(function.row().name).or_default() += sum.calls;
         let up_to = class.map(|class| 1u128 << class);
         let group = CallGroup { function: function.row().name, site: site(&mut set, address), up_to, direction };
         let all = run.groups.entry(group).or_default();
@@ -182,24 +172,20 @@ fn run(path: &Path) -> Result<RunTotals> {
         };
         *run.findings.entry(finding).or_default() += count;
     }
-    run.durations = calls.durations.into_iter().map(|(function, of)| (function.row().name.into(), of)).collect();
-    run.counts = calls.counts.into_iter().map(|(function, count)| (function.row().name.into(), count)).collect();
-    for process in set.processes() {
-        run.losses[0] += process.not_recorded;
-        run.losses[1] += process.overwritten();
-    }
+    run.durations = calls.durations;
+    run.not_recorded = set.processes().map(|process| process.not_recorded).sum();
     Ok(run)
 }
 
 /// What is different.
 #[derive(Debug, Serialize)]
 struct Difference {
-    functions: BTreeMap<String, Two<u64>>,
+    functions: BTreeMap<&'static str, Two<u64>>,
     calls: ChangeList<Changed<CallGroup, GroupSum>>,
     findings: ChangeList<Changed<FindingGroup, u64>>,
     /// Not recorded in A or B: then some of the rest may be missing only in the record.
     not_recorded: Two<u64>,
-    durations: BTreeMap<String, Durations>,
+    durations: BTreeMap<&'static str, Durations>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -254,7 +240,7 @@ fn compare(a: &RunTotals, b: &RunTotals) -> Difference {
     let names = a.counts.keys().chain(b.counts.keys()).collect::<BTreeSet<_>>();
     let functions = names.into_iter().map(|name| {
         let of = |run: &RunTotals| run.counts.get(name).copied().unwrap_or(0);
-        (name.clone(), Two { a: of(a), b: of(b) })
+        (*name, Two { a: of(a), b: of(b) })
     });
     let mut durations = BTreeMap::new();
     for (name, of_a) in &a.durations {
@@ -265,14 +251,14 @@ fn compare(a: &RunTotals, b: &RunTotals) -> Difference {
         // A busy machine does not double the median of this number of calls.
         let differs = |two: Two<u64>| two.a.max(two.b) >= 2 * two.a.min(two.b).max(1) && two.a.abs_diff(two.b) >= 1000;
         if many(a) && many(b) && (differs(p50_ns) || differs(p99_ns)) {
-            durations.insert(name.clone(), Durations { p50_ns, p99_ns });
+            durations.insert(*name, Durations { p50_ns, p99_ns });
         }
     }
     Difference {
         functions: functions.filter(|(_, two)| two.a != two.b).collect(),
         calls: changes(&a.groups, &b.groups),
         findings: changes(&a.findings, &b.findings),
-        not_recorded: Two { a: a.losses[0], b: b.losses[0] },
+        not_recorded: Two { a: a.not_recorded, b: b.not_recorded },
         durations,
     }
 }

@@ -8,6 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
+use strsim::osa_distance;
 
 /// Arguments of `aclshim explain`.
 #[derive(clap::Args)]
@@ -286,8 +287,8 @@ fn near(word: &str) -> Vec<&'static str> {
     // How it should begin is as good as the whole name, but for one letter.
     let from = |name: &str| {
         let name = fold(name);
-        let begin = name.get(..folded.len()).map_or(usize::MAX, |begin| distance(&folded, begin) + 1);
-        distance(&folded, &name).min(begin)
+        let begin = name.get(..folded.len()).map_or(usize::MAX, |begin| osa_distance(&folded, begin) + 1);
+        osa_distance(&folded, &name).min(begin)
     };
     let mut all: Vec<_> = names().map(|name| (from(name), name)).collect();
     all.sort();
@@ -300,28 +301,6 @@ fn near(word: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// How many letters have to be changed, added, left out or swapped with their neighbour.
-pub fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
-    for i in 0..=one.len() {
-        for j in 0..=other.len() {
-            rows[i][j] = match (i, j) {
-                (0, n) | (n, 0) => n,
-                _ => {
-                    let differs = usize::from(one[i - 1] != other[j - 1]);
-                    let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + differs);
-                    if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
-                        least = least.min(rows[i - 2][j - 2] + 1);
-                    }
-                    least
-                }
-            };
-        }
-    }
-    rows[one.len()][other.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,7 +310,7 @@ mod tests {
         let cases =
             [("ALIGN-64", "ALIGN-64", 0), ("ALGIN-64", "ALIGN-64", 1), ("ALIGN64", "ALIGN-64", 1), ("", "AB", 2)];
         for (one, other, slips) in cases {
-            assert_eq!((distance(one, other), distance(other, one)), (slips, slips), "{one} {other}");
+            assert_eq!((osa_distance(one, other), osa_distance(other, one)), (slips, slips), "{one} {other}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
 use crate::reading::symbols::{SourceLocation, Symbols};
+use crate::reading::traces::rule_numbers;
 use aclshim_collect::interpreter::visitor::{CallView, CallVisitor, CommonCallView};
 use aclshim_collect::trace_set::{Found, Process, TraceSet};
 use aclshim_facts::rule::{Rule, Severity};
@@ -19,11 +20,8 @@ pub struct SiteCounts(BTreeMap<(usize, u8, u64), u64>);
 impl SiteCounts {
     /// Takes a call into account.
     pub fn add(&mut self, process: usize, rules: u128, site: u64) {
-        let mut rest = rules;
-        while rest != 0 {
-            let number = rest.trailing_zeros() as u8;
+        for number in rule_numbers(rules) {
             *self.0.entry((process, number, site)).or_default() += 1;
-            rest &= rest - 1;
         }
     }
 }

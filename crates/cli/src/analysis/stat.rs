@@ -101,11 +101,10 @@ struct FunctionStat {
 }
 
 /// Synchronous calls of one direction.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct DirectionStat {
-    calls: u64,
-    bytes: u64,
-    ns: u64,
+    #[serde(flatten)]
+    sum: CopySum,
     bytes_per_s: Option<u64>,
     sizes: Vec<SizeStat>,
 }
@@ -114,9 +113,8 @@ struct DirectionStat {
 struct SizeStat {
     /// The sizes are below this one, and not below that of the class before.
     below: u64,
-    calls: u64,
-    bytes: u64,
-    ns: u64,
+    #[serde(flatten)]
+    sum: CopySum,
     bytes_per_s: Option<u64>,
 }
 
@@ -139,9 +137,8 @@ struct SiteStat {
     site: String,
     pid: u32,
     function: &'static str,
-    calls: u64,
-    bytes: u64,
-    ns: u64,
+    #[serde(flatten)]
+    sum: CopySum,
 }
 
 /// Prints what was recorded. Nothing at all is an answer to a program, and a question to a person.
@@ -200,9 +197,7 @@ impl Stat {
                 site: site(*process, *address),
                 pid: pid(*process),
                 function: function.row().name,
-                calls: sum.calls,
-                bytes: sum.bytes,
-                ns: sum.ns,
+                sum: *sum,
             });
         }
         stat
@@ -253,16 +248,12 @@ impl Stat {
             if all.calls == 0 {
                 continue;
             }
-            let size = |(class, sum): &(usize, CopySum)| SizeStat {
-                below: class_end(*class),
-                calls: sum.calls,
-                bytes: sum.bytes,
-                ns: sum.ns,
-                bytes_per_s: sum.bytes_per_s(),
+            let size = |(class, sum): (usize, CopySum)| {
+                let below = class_end(class);
+                SizeStat { below, sum, bytes_per_s: sum.bytes_per_s() }
             };
-            let sizes = classes.iter().map(size).collect();
-            let CopySum { calls, bytes, ns } = all;
-            let of = DirectionStat { calls, bytes, ns, bytes_per_s: all.bytes_per_s(), sizes };
+            let sizes = classes.into_iter().map(size).collect();
+            let of = DirectionStat { sum: all, bytes_per_s: all.bytes_per_s(), sizes };
             self.directions.insert(direction.name(), of);
         }
     }
@@ -312,11 +303,13 @@ impl Stat {
             let _ = writeln!(text, "\nsynchronous{:>30}{:>13}{:>16}", "calls", "bytes", "bandwidth");
         }
         for (name, of) in &self.directions {
-            let _ = writeln!(text, "{name:<30}{:>11}{:>13}{:>16}", of.calls, human(of.bytes), pace(of.bytes_per_s));
+            let mut row = |name: &str, sum: &CopySum, bytes_per_s| {
+                let (bytes, pace) = (human(sum.bytes), pace(bytes_per_s));
+                let _ = writeln!(text, "{name:<30}{:>11}{bytes:>13}{pace:>16}", sum.calls);
+            };
+            row(name, &of.sum, of.bytes_per_s);
             for size in &of.sizes {
-                let class = format!("  below {}", human(size.below));
-                let (calls, bytes, pace) = (size.calls, human(size.bytes), pace(size.bytes_per_s));
-                let _ = writeln!(text, "{class:<30}{calls:>11}{bytes:>13}{pace:>16}");
+                row(&format!("  below {}", human(size.below)), &size.sum, size.bytes_per_s);
             }
         }
         if !self.scopes.is_empty() {
@@ -348,7 +341,7 @@ impl Stat {
             text.push_str("\ncall sites that took the longest\n");
         }
         for of in &self.sites {
-            let (time, calls, bytes) = (duration(of.ns), plural(of.calls, "call"), human(of.bytes));
+            let (time, calls, bytes) = (duration(of.sum.ns), plural(of.sum.calls, "call"), human(of.sum.bytes));
             let _ = writeln!(text, "{time:>10}  {} from {}: {calls}, {bytes}", of.function, escape::line(&of.site));
         }
         let _ = match (self.pageable, self.asynchronous) {

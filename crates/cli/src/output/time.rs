@@ -1,30 +1,11 @@
 //! Times as people write them, in UTC.
 
-/// Year, month and day of a day since 1970, by the proleptic Gregorian calendar.
-fn date(days: u64) -> (u64, u64, u64) {
-    // Years begin in March, so that the leap day is the last: 400 of them have 146,097 days.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let is_next = month >= 10;
-    let month = if is_next { month - 9 } else { month + 3 };
-    (era * 400 + year + u64::from(is_next), month, day - (153 * ((month + 9) % 12) + 2) / 5 + 1)
-}
-
-/// The days since 1970 of a date.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime};
 
 /// The date of a moment, as in `2026-11-16`.
 pub fn day(ns: u64) -> String {
-    let (year, month, day) = date(ns / 1_000_000_000 / 86_400);
-    format!("{year:04}-{month:02}-{day:02}")
+    let moment = DateTime::from_timestamp((ns / 1_000_000_000) as i64, 0).unwrap_or_default();
+    moment.date_naive().to_string()
 }
 
 /// A moment, as in `2026-11-16T15:04:05.000000001Z`.
@@ -42,15 +23,7 @@ pub fn parse(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "0:0:0"));
     let number = |text: &str| text.parse::<u64>().ok();
-    let mut parts = date.split('-').map(number);
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if parts.next().is_some()
-        || !(1970..=2500).contains(&year)
-        || !(1..=12).contains(&month)
-        || !(1..=31).contains(&day)
-    {
-        return None;
-    }
+    let date: NaiveDate = date.parse().ok().filter(|date: &NaiveDate| (1970..=2500).contains(&date.year()))?;
     let (whole, fraction) = time.split_once('.').unwrap_or((time, ""));
     let mut parts = whole.split(':').map(number);
     let (hour, minute, second) = (parts.next()??, parts.next().unwrap_or(Some(0))?, parts.next().unwrap_or(Some(0))?);
@@ -58,8 +31,8 @@ pub fn parse(text: &str) -> Option<u64> {
         return None;
     }
     let fraction = if fraction.is_empty() { 0 } else { format!("{fraction:0<9}").parse::<u64>().ok()? };
-    let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    Some(seconds * 1_000_000_000 + fraction)
+    let midnight = date.and_time(NaiveTime::MIN).and_utc().timestamp() as u64;
+    Some((midnight + hour * 3600 + minute * 60 + second) * 1_000_000_000 + fraction)
 }
 
 #[cfg(test)]

@@ -27,6 +27,16 @@ pub enum Nothing {
     IsAnError,
 }
 
+/// The numbers of the rules in a set that has one bit a rule.
+pub fn rule_numbers(rules: u128) -> impl Iterator<Item = u8> {
+    let mut rest = rules;
+    std::iter::from_fn(move || {
+        let number = (rest != 0).then(|| rest.trailing_zeros() as u8)?;
+        rest &= rest - 1;
+        Some(number)
+    })
+}
+
 /// Reports the rings that name a directory but do not count, because they belong to other users.
 pub fn say_ignored(ignored: &BTreeSet<Ignored>) {
     const MOST: usize = 8;

@@ -47,14 +47,12 @@ fn micros(ns: i128) -> String {
     format!("{sign}{}.{:03}", ns / 1000, ns % 1000)
 }
 
-fn name(to: &mut OutputFile, texts: &Texts, NewTrack { pid, what }: NewTrack<'_>) -> Result<()> {
-    let (kind, tid, name) = match what {
-        TrackKind::Process { row } => ("process_name", 0, timeline::process_name(row, texts)),
-        TrackKind::Thread { thread, .. } => ("thread_name", thread.into(), format!("thread {thread}")),
-        TrackKind::Stream { id, stream, row } => {
-            ("thread_name", STREAMS + id, timeline::stream_name(stream, row, texts))
-        }
-        TrackKind::Scopes { id, thread } => ("thread_name", STREAMS + id, format!("scopes of thread {thread}")),
+fn name(to: &mut OutputFile, texts: &Texts, NewTrack { pid, id, kind, row }: NewTrack<'_>) -> Result<()> {
+    let (kind, tid, name) = match kind {
+        TrackKind::Process => ("process_name", 0, timeline::process_name(row, texts)),
+        TrackKind::Thread(thread) => ("thread_name", thread.into(), format!("thread {thread}")),
+        TrackKind::Stream(stream) => ("thread_name", STREAMS + id, timeline::stream_name(stream, row, texts)),
+        TrackKind::Scopes(thread) => ("thread_name", STREAMS + id, format!("scopes of thread {thread}")),
     };
     let name = serde_json::to_string(&name)?;
     write!(to, ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{kind}\",\"args\":{{\"name\":{name}}}}}")?;
@@ -86,7 +84,7 @@ impl Sink for Chrome {
         let lies = lane.open(given);
         slice(to, tid.into(), lies)?;
         if let Some(stream) = row.submits() {
-            let track = tracks.stream(row, stream, &mut |new| name(to, texts, new))?;
+            let track = tracks.track(row, TrackKind::Stream(stream), &mut |new| name(to, texts, new))?;
             let (queued, line) = (track.lane.queue(given), STREAMS + track.id);
             slice(to, line, queued)?;
             self.flows += 1;
@@ -114,7 +112,8 @@ impl Sink for Chrome {
                 write!(to, ",\n{{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"mark\",{head},\"tid\":{tid}}}")?;
             }
             Annotation::Scope { id, .. } | Annotation::ScopeEnd { id, .. } => {
-                let tid = STREAMS + tracks.scopes(row, &mut |new| name(to, texts, new))?.id;
+                let kind = TrackKind::Scopes(row.thread.unwrap_or_default());
+                let tid = STREAMS + tracks.track(row, kind, &mut |new| name(to, texts, new))?.id;
                 let (phase, about) = match what {
                     Annotation::ScopeEnd { failures, .. } => ("e", format!(",\"args\":{{\"failures\":{failures}}}")),
                     _ => ("b", String::new()),

@@ -55,7 +55,8 @@ impl Perfetto {
 }
 
 impl Packets {
-    fn write(&mut self, packet: &TracePacket) -> Result<()> {
+    fn write(&mut self, packet: TracePacket) -> Result<()> {
+        let packet = TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..packet };
         // The field `packet` of the message `Trace`, which need not be held as a whole.
         self.bytes.clear();
         prost::encoding::encode_key(1, prost::encoding::WireType::LengthDelimited, &mut self.bytes);
@@ -70,18 +71,16 @@ impl Packets {
             return Ok(());
         }
         let clock = Clock { clock_id: Some(BUILTIN_CLOCK_REALTIME), timestamp: Some(time) };
-        self.write(&TracePacket {
+        self.write(TracePacket {
             clock_snapshot: Some(ClockSnapshot {
                 clocks: vec![clock],
                 primary_trace_clock: Some(BUILTIN_CLOCK_REALTIME),
             }),
-            trusted_packet_sequence_id: Some(SEQUENCE),
             ..TracePacket::default()
         })?;
         let name = |iid: u64, name: &str| Name { iid: Some(iid), name: Some(name.into()) };
         let columns = COLUMNS.iter().enumerate().map(|(at, column)| name(at as u64 + 1, column.name));
-        self.write(&TracePacket {
-            trusted_packet_sequence_id: Some(SEQUENCE),
+        self.write(TracePacket {
             sequence_flags: Some(SEQ_INCREMENTAL_STATE_CLEARED),
             trace_packet_defaults: Some(TracePacketDefaults { timestamp_clock_id: Some(BUILTIN_CLOCK_REALTIME) }),
             interned_data: Some(InternedData {
@@ -95,9 +94,8 @@ impl Packets {
 
     fn event(&mut self, time: u64, event: TrackEvent) -> Result<()> {
         let news = std::mem::take(&mut self.news);
-        self.write(&TracePacket {
+        self.write(TracePacket {
             timestamp: Some(time),
-            trusted_packet_sequence_id: Some(SEQUENCE),
             sequence_flags: Some(SEQ_NEEDS_INCREMENTAL_STATE),
             interned_data: (news != InternedData::default()).then_some(news),
             track_event: Some(event),
@@ -110,46 +108,36 @@ impl Packets {
         self.event(time, end)
     }
 
-    fn describe(&mut self, texts: &Texts, NewTrack { pid, what }: NewTrack<'_>) -> Result<()> {
-        let (process, shown) = (process_uuid(pid), pid as i32);
-        let track = match what {
-            TrackKind::Process { row } => TrackDescriptor {
-                uuid: Some(process),
+    fn describe(&mut self, texts: &Texts, NewTrack { pid, id, kind, row }: NewTrack<'_>) -> Result<()> {
+        let line = TrackDescriptor {
+            uuid: Some(scattered(id)),
+            parent_uuid: Some(process_uuid(pid)),
+            ..TrackDescriptor::default()
+        };
+        let track = match kind {
+            TrackKind::Process => TrackDescriptor {
+                uuid: Some(process_uuid(pid)),
                 process: Some(ProcessDescriptor {
-                    pid: Some(shown),
+                    pid: Some(pid as i32),
                     cmdline: row.executable.map(|path| texts.get(path).into()).into_iter().collect(),
                     process_name: Some(timeline::process_name(row, texts)),
                 }),
                 ..TrackDescriptor::default()
             },
-            TrackKind::Thread { id, thread } => TrackDescriptor {
-                uuid: Some(scattered(id)),
-                parent_uuid: Some(process),
+            TrackKind::Thread(thread) => TrackDescriptor {
                 thread: Some(ThreadDescriptor {
-                    pid: Some(shown),
+                    pid: Some(pid as i32),
                     tid: Some(thread as i32),
                     thread_name: Some(format!("thread {thread}")),
                 }),
-                ..TrackDescriptor::default()
+                ..line
             },
-            TrackKind::Stream { id, stream, row } => TrackDescriptor {
-                uuid: Some(scattered(id)),
-                parent_uuid: Some(process),
-                name: Some(timeline::stream_name(stream, row, texts)),
-                ..TrackDescriptor::default()
-            },
-            TrackKind::Scopes { id, thread } => TrackDescriptor {
-                uuid: Some(scattered(id)),
-                parent_uuid: Some(process),
-                name: Some(format!("scopes of thread {thread}")),
-                ..TrackDescriptor::default()
-            },
+            TrackKind::Stream(stream) => {
+                TrackDescriptor { name: Some(timeline::stream_name(stream, row, texts)), ..line }
+            }
+            TrackKind::Scopes(thread) => TrackDescriptor { name: Some(format!("scopes of thread {thread}")), ..line },
         };
-        self.write(&TracePacket {
-            trusted_packet_sequence_id: Some(SEQUENCE),
-            track_descriptor: Some(track),
-            ..TracePacket::default()
-        })
+        self.write(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })
     }
 
     /// The number of a text, which is interned with the next packet if it is new.
@@ -233,7 +221,7 @@ impl Sink for Perfetto {
         *flows += 1;
         event.flow_ids.push(scattered(*flows));
         packets.event(begin, event)?;
-        let track = tracks.stream(row, stream, &mut |new| packets.describe(texts, new))?;
+        let track = tracks.track(row, TrackKind::Stream(stream), &mut |new| packets.describe(texts, new))?;
         let (uuid, queued) = (scattered(track.id), track.lane.queue(given));
         let mut event = packets.slice(row, texts, uuid, Type::SliceBegin);
         event.terminating_flow_ids.push(scattered(*flows));
@@ -255,7 +243,8 @@ impl Sink for Perfetto {
                 None => return Ok(()),
             },
             Annotation::Scope { id, .. } => {
-                let track = scattered(tracks.scopes(row, &mut describe)?.id);
+                let kind = TrackKind::Scopes(row.thread.unwrap_or_default());
+                let track = scattered(tracks.track(row, kind, &mut describe)?.id);
                 scopes.insert((row.process, *id), track);
                 (track, Type::SliceBegin, SCOPE)
             }

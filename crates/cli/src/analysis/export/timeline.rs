@@ -2,7 +2,8 @@
 
 use super::row::{About, COLUMNS, Column, Row, Value};
 use super::texts::Texts;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::path::Path;
 
 /// The columns that are attached to a slice.
@@ -81,26 +82,31 @@ pub struct Track {
 pub struct Tracks {
     processes: HashMap<usize, u32>,
     taken: HashSet<u32>,
-    threads: HashMap<(usize, u32), Track>,
-    streams: HashMap<(usize, u64), Track>,
-    scopes: HashMap<(usize, u32), Track>,
+    tracks: HashMap<(usize, TrackKind), Track>,
 }
 
-/// One that is met for the first time.
+/// What a line shows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrackKind {
+    /// A process; its threads and streams have lines of their own.
+    Process,
+    /// The calls of a thread, by its id.
+    Thread(u32),
+    /// The calls on a stream, by its handle.
+    Stream(u64),
+    /// The scopes that a thread begins, by its id.
+    Scopes(u32),
+}
+
+/// A line that is met for the first time.
 pub struct NewTrack<'a> {
     /// The number of its process.
     pub pid: u32,
-    /// Its kind.
-    pub what: TrackKind<'a>,
-}
-
-/// What is met for the first time.
-#[allow(missing_docs)] // numbers
-pub enum TrackKind<'a> {
-    Process { row: &'a Row },
-    Thread { id: u64, thread: u32 },
-    Stream { id: u64, stream: u64, row: &'a Row },
-    Scopes { id: u64, thread: u32 },
+    /// The number of the line; 0 for a process.
+    pub id: u64,
+    pub kind: TrackKind,
+    /// The row that it was met with.
+    pub row: &'a Row,
 }
 
 impl Tracks {
@@ -115,7 +121,7 @@ impl Tracks {
             pid = pid.wrapping_add(OTHER_PROCESS);
         }
         self.processes.insert(row.process, pid);
-        new(NewTrack { pid, what: TrackKind::Process { row } })?;
+        new(NewTrack { pid, id: 0, kind: TrackKind::Process, row })?;
         Ok(pid)
     }
 
@@ -125,69 +131,38 @@ impl Tracks {
         row: &Row,
         new: &mut impl FnMut(NewTrack<'_>) -> Result<(), E>,
     ) -> Result<&mut Track, E> {
-        let pid = self.process(row, new)?;
-        let next = self.next();
-        let thread = row.thread.unwrap_or_default();
-        track(&mut self.threads, (row.process, thread), next, |id| {
-            new(NewTrack { pid, what: TrackKind::Thread { id, thread } })
-        })
+        self.track(row, TrackKind::Thread(row.thread.unwrap_or_default()), new)
     }
 
-    /// The line of a stream.
-    pub fn stream<E>(
+    /// A line of a row's process.
+    pub fn track<E>(
         &mut self,
         row: &Row,
-        stream: u64,
+        kind: TrackKind,
         new: &mut impl FnMut(NewTrack<'_>) -> Result<(), E>,
     ) -> Result<&mut Track, E> {
         let pid = self.process(row, new)?;
-        let next = self.next();
-        track(&mut self.streams, (row.process, stream), next, |id| {
-            new(NewTrack { pid, what: TrackKind::Stream { id, stream, row } })
-        })
+        let id = self.tracks.len() as u64 + 1;
+        match self.tracks.entry((row.process, kind)) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(vacant) => {
+                new(NewTrack { pid, id, kind, row })?;
+                Ok(vacant.insert(Track { id, lane: SliceLane::default() }))
+            }
+        }
     }
 
-    /// The line of the scopes that a row's thread begins.
-    pub fn scopes<E>(
-        &mut self,
-        row: &Row,
-        new: &mut impl FnMut(NewTrack<'_>) -> Result<(), E>,
-    ) -> Result<&mut Track, E> {
-        let pid = self.process(row, new)?;
-        let (next, thread) = (self.next(), row.thread.unwrap_or_default());
-        track(&mut self.scopes, (row.process, thread), next, |id| {
-            new(NewTrack { pid, what: TrackKind::Scopes { id, thread } })
-        })
-    }
-
-    /// A number that no line has.
-    fn next(&self) -> u64 {
-        (self.threads.len() + self.streams.len() + self.scopes.len()) as u64 + 1
-    }
-
-    /// All threads.
-    pub fn threads(&mut self) -> impl Iterator<Item = &mut Track> {
-        self.threads.values_mut()
+    /// The lines of all threads, in the order in which they were met.
+    pub fn threads(&mut self) -> Vec<&mut Track> {
+        let threads = self.tracks.iter_mut().filter(|((_, kind), _)| matches!(kind, TrackKind::Thread(_)));
+        let mut threads: Vec<_> = threads.map(|(_, track)| track).collect();
+        threads.sort_unstable_by_key(|track| track.id);
+        threads
     }
 }
 
 /// Beyond all pids of Linux, which are 4194304 at most.
 const OTHER_PROCESS: u32 = 10_000_000;
-
-fn track<K: Eq + std::hash::Hash, E>(
-    tracks: &mut HashMap<K, Track>,
-    key: K,
-    next: u64,
-    new: impl FnOnce(u64) -> Result<(), E>,
-) -> Result<&mut Track, E> {
-    match tracks.entry(key) {
-        std::collections::hash_map::Entry::Occupied(known) => Ok(known.into_mut()),
-        std::collections::hash_map::Entry::Vacant(place) => {
-            new(next)?;
-            Ok(place.insert(Track { id: next, lane: SliceLane::default() }))
-        }
-    }
-}
 
 /// How a process is called: its program, rank and machine.
 pub fn process_name(row: &Row, texts: &Texts) -> String {

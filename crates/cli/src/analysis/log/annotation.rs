@@ -5,32 +5,43 @@ use crate::output::time::moment;
 use aclshim_collect::interpreter::visitor::AnnotationView;
 use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// The JSON object of an annotation. Unlike a call it has an `event`.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct AnnotationLine<'a> {
     time_ns: Option<u64>,
     pid: u32,
     thread: u32,
-    event: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scope_id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failures: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    #[serde(flatten)]
+    event: AnnotationEvent<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum AnnotationEvent<'a> {
+    Mark {
+        text: &'a str,
+    },
+    Scope {
+        scope: &'a str,
+        scope_id: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<u32>,
+    },
+    ScopeEnd {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scope: Option<Cow<'a, str>>,
+        scope_id: u32,
+        failures: u64,
+    },
+    Name {
+        kind: &'static str,
+        address: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
+        name: &'a str,
+    },
 }
 
 /// An annotation as a line of text.
@@ -64,32 +75,23 @@ pub fn as_text(remark: &AnnotationView<'_>) -> String {
 
 /// An annotation as a line of JSON.
 pub fn as_json(remark: &AnnotationView<'_>) -> String {
-    let line = AnnotationLine {
-        time_ns: remark.time_ns(),
-        pid: remark.whose.origin.pid,
-        thread: remark.whose.thread,
-        ..AnnotationLine::default()
-    };
-    let ended;
-    let line = match remark.what {
-        Annotation::Mark { text } => AnnotationLine { event: "mark", text: Some(text), ..line },
+    let event = match remark.what {
+        Annotation::Mark { text } => AnnotationEvent::Mark { text },
         Annotation::Scope { id, parent, name } => {
-            let parent = Some(*parent).filter(|parent| *parent != 0);
-            AnnotationLine { event: "scope", scope: Some(name), scope_id: Some(*id), parent, ..line }
+            AnnotationEvent::Scope { scope: name, scope_id: *id, parent: Some(*parent).filter(|parent| *parent != 0) }
         }
         Annotation::ScopeEnd { id, failures } => {
-            ended = remark.whose.labels.scope_name(*id);
-            let (scope_id, failures) = (Some(*id), Some(*failures));
-            AnnotationLine { event: "scope_end", scope: ended.as_deref(), scope_id, failures, ..line }
+            let scope = remark.whose.labels.scope_name(*id);
+            AnnotationEvent::ScopeEnd { scope, scope_id: *id, failures: *failures }
         }
         Annotation::Name { kind, begin, size, name } => {
             let (kind, bytes) = match kind {
                 NamedKind::Stream => ("stream", None),
                 NamedKind::Buffer => ("buffer", Some(*size)),
             };
-            let (kind, address) = (Some(kind), Some(format!("{begin:#x}")));
-            AnnotationLine { event: "name", kind, address, bytes, name: Some(name), ..line }
+            AnnotationEvent::Name { kind, address: format!("{begin:#x}"), bytes, name }
         }
     };
-    serde_json::to_string(&line).unwrap_or_default()
+    let (pid, thread) = (remark.whose.origin.pid, remark.whose.thread);
+    serde_json::to_string(&AnnotationLine { time_ns: remark.time_ns(), pid, thread, event }).unwrap_or_default()
 }

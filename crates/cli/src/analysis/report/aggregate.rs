@@ -3,9 +3,11 @@
 use super::event::TimelineEvent;
 use super::sample::CallSampler;
 use super::timeline::Timeline;
+use crate::reading::traces::rule_numbers;
 use aclshim_collect::interpreter::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_facts::Function;
 use aclshim_trace::record::annotation::Annotation;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -30,7 +32,7 @@ pub struct Shape {
 }
 
 /// What happened at a call site.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SiteSums {
     /// Outermost calls.
     pub calls: u64,
@@ -43,6 +45,7 @@ pub struct SiteSums {
     /// Of these, calls that break a rule.
     pub findings: u64,
     /// The functions, a bit each.
+    #[serde(skip)]
     pub functions: u32,
 }
 
@@ -169,10 +172,8 @@ impl Aggregate {
         }
         let (thread, stream) = self.timeline.tracks_of(call);
         self.sampler.add(call, thread, stream);
-        if call.rules != 0 {
-            for rule in (0..128u8).filter(|rule| call.rules >> rule & 1 == 1) {
-                *self.broken.at((call.process, rule, call.site)) += 1;
-            }
+        for rule in rule_numbers(call.rules) {
+            *self.broken.at((call.process, rule, call.site)) += 1;
         }
         // What a call does inside is part of it.
         if call.is_nested {

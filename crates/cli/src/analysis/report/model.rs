@@ -1,5 +1,7 @@
 //! What the page shows, as it is embedded in it. `page.js` reads these names.
 
+use super::aggregate::SiteSums;
+use super::timeline::Bin;
 use aclshim_facts::rule::Severity;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -190,7 +192,7 @@ pub struct GapRow {
 }
 
 /// A track of the timeline.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 pub struct TrackRow {
     /// `thread`, `stream` or `direction`.
     pub kind: &'static str,
@@ -200,16 +202,9 @@ pub struct TrackRow {
     pub process: Option<usize>,
     /// The direction, by position.
     pub direction: Option<u8>,
-    /// Its calls.
-    pub calls: u64,
-    /// The bytes that they moved.
-    pub bytes: u64,
-    /// The time that they took.
-    pub busy_ns: u64,
-    /// Those that failed.
-    pub errors: u64,
-    /// Those that break a rule.
-    pub findings: u64,
+    /// All its calls together.
+    #[serde(flatten)]
+    pub total: Bin,
     /// Its bins that are not empty.
     pub bins: BinColumns,
 }
@@ -268,16 +263,8 @@ pub struct SiteRow {
     pub place: String,
     /// The functions that are called there.
     pub functions: Vec<&'static str>,
-    /// Calls.
-    pub calls: u64,
-    /// The bytes that they moved.
-    pub bytes: u64,
-    /// The time that they took.
-    pub busy_ns: u64,
-    /// Those that failed.
-    pub errors: u64,
-    /// Those that break a rule.
-    pub findings: u64,
+    #[serde(flatten)]
+    pub sums: SiteSums,
 }
 
 /// A rule that is broken.

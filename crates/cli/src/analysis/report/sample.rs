@@ -2,6 +2,7 @@
 //! failed or break a rule.
 
 use super::event::TimelineEvent;
+use crate::reading::traces::rule_numbers;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -58,7 +59,7 @@ pub struct CallSampler {
     all: Vec<SampledCall>,
     slowest: BinaryHeap<Reverse<BySlowness>>,
     striking: BTreeMap<u64, SampledCall>,
-    of_rule: BTreeMap<u32, u32>,
+    of_rule: BTreeMap<u8, u32>,
     of_code: BTreeMap<i32, u32>,
 }
 
@@ -93,7 +94,7 @@ impl CallSampler {
             is_new |= *count < EACH;
             *count = (*count + 1).min(EACH);
         };
-        for rule in (0..128).filter(|rule| call.rules >> rule & 1 == 1) {
+        for rule in rule_numbers(call.rules) {
             count(self.of_rule.entry(rule).or_default());
         }
         if let Some(code) = call.code.filter(|code| *code != 0)

@@ -276,7 +276,6 @@ fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize, pr
         bins.direction.push(bin.of.0);
         bins.function.push(Function::ALL.get(usize::from(bin.of.1)).map_or(0, |of| function(*of)));
     }
-    let total = &track.total;
     TrackRow {
         kind,
         name,
@@ -285,11 +284,7 @@ fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize, pr
             TrackKey::TransferKind(direction) => Some(direction as u8),
             _ => None,
         },
-        calls: total.calls,
-        bytes: total.bytes,
-        busy_ns: total.busy_ns,
-        errors: total.errors,
-        findings: total.findings,
+        total: track.total,
         bins,
     }
 }
@@ -398,11 +393,7 @@ fn sites(aggregate: &Aggregate, place: &mut dyn FnMut(usize, u64) -> String) -> 
             .filter(|(number, _)| sums.functions >> number & 1 == 1)
             .map(|(_, row)| row.name)
             .collect(),
-        calls: sums.calls,
-        bytes: sums.bytes,
-        busy_ns: sums.busy_ns,
-        errors: sums.errors,
-        findings: sums.findings,
+        sums,
     };
     (named.into_iter().take(SITES).map(row).collect(), more)
 }

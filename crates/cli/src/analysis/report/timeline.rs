@@ -4,6 +4,7 @@
 //! of any length fits into a fixed amount of memory, at the finest resolution that it allows.
 
 use super::event::{TimelineEvent, TransferKind};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Number of bins of all tracks together.
@@ -16,21 +17,23 @@ const TRACKS: usize = 128;
 const PIECES: u64 = 256;
 
 /// What happened in a part of the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bin {
     /// Calls that began here.
     pub calls: u64,
+    /// The bytes that calls moved here.
+    pub bytes: u64,
     /// The time that calls took here; more than the bin is wide where several were under way at once.
     pub busy_ns: u64,
-    /// The bytes that they moved here.
-    pub bytes: u64,
     /// Calls that began here and failed.
     pub errors: u64,
     /// Calls that began here and break a rule.
     pub findings: u64,
     /// The longest call that began here.
+    #[serde(skip)]
     pub longest_ns: u64,
     /// Its direction and function, as numbers.
+    #[serde(skip)]
     pub of: (u8, u8),
 }
 

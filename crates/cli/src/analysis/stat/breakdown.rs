@@ -7,6 +7,7 @@ use aclshim_collect::interpreter::visitor::{CallView, CallVisitor, CommonCallVie
 use aclshim_facts::direction::Direction;
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::system::clock::Calibration;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 mod parallel;
@@ -15,7 +16,7 @@ mod parallel;
 pub const SLOWEST: usize = 10;
 
 /// Calls, bytes and time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CopySum {
     /// Calls that ended with 0.
     pub calls: u64,

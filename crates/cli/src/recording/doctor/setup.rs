@@ -3,7 +3,6 @@
 use super::image::{HERE, Image, machine_name, release};
 use super::loader;
 use super::report::{DoctorReport, list};
-use crate::analysis::explain::distance;
 use crate::recording::dropin::find_shim;
 use aclshim_collect::findings::mute::Mute;
 use aclshim_facts::policy::Policy;
@@ -134,7 +133,7 @@ pub fn settings(report: &mut DoctorReport) {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.variable == name) else {
             if name != "ACLSHIM_CONFIG" {
                 is_sensible = false;
-                let nearest = SETTINGS.iter().min_by_key(|setting| distance(setting.variable, &name));
+                let nearest = SETTINGS.iter().min_by_key(|setting| strsim::osa_distance(setting.variable, &name));
                 let nearest = nearest.map_or("", |setting| setting.variable);
                 let remedy = format!("is {nearest} meant? All settings: aclshim config");
                 report.warning("settings", format!("{name} is no setting"), remedy);
