@@ -279,17 +279,10 @@ fn outcome(command: &Path, folder: &Path, line: &str, arguments: &[String], runs
     let rings = if let [run] = runs { folder.join(run) } else { folder.join("no-rings") };
     let output = command.env("ACLSHIM_RING_DIR", rings).args(arguments).output().expect("aclshim");
     let normal = |bytes: &[u8]| {
+        let is_packets = line.contains("perfetto") && bytes.first() == Some(&0x0a);
         let text: String = match std::str::from_utf8(bytes) {
-            _ if line.contains("perfetto") && bytes.first() == Some(&0x0a) => {
-                let bytes = crate::normal::packets_sorted(bytes).expect("packets");
-                format!(
-                    "[{} bytes, digest of the packets, sorted, {:016x}]\n",
-                    bytes.len(),
-                    crate::normal::digest(&bytes)
-                )
-            }
-            Ok(text) => text.to_owned(),
-            Err(_) => format!("[{} bytes, digest {:016x}]\n", bytes.len(), crate::normal::digest(bytes)),
+            Ok(text) if !is_packets => text.to_owned(),
+            _ => format!("[{} bytes, digest {:016x}]\n", bytes.len(), crate::normal::digest(bytes)),
         };
         let path = folder.to_str().expect("a path that is text");
         // In a URI a blank is escaped.

@@ -10,28 +10,6 @@ pub fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A Perfetto trace with its packets in an order of their own: the command writes some of them as they come out of a hash map.
-/// `None` if it is something else than packets.
-pub fn packets_sorted(trace: &[u8]) -> Option<Vec<u8>> {
-    let (mut packets, mut at) = (Vec::new(), 0);
-    while at < trace.len() {
-        let begin = at;
-        let mut length = 0;
-        at += usize::from(trace[at] == 0x0a); // field 1, with a length
-        for shift in (0..).step_by(7) {
-            let byte = *trace.get(at)?;
-            (length, at) = (length | usize::from(byte & 0x7f).checked_shl(shift)?, at + 1);
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
-        at += length;
-        packets.push(trace.get(begin..at)?);
-    }
-    packets.sort_unstable();
-    Some(packets.concat())
-}
-
 /// The outcomes of a script: of a long output its beginning, its length and its digest.
 pub fn shortened(full: &str) -> String {
     // A line that begins so opens each part; no output has one.

@@ -9,7 +9,7 @@ use aclshim_trace::reader::RingReader;
 use aclshim_trace::ring::layout;
 use aclshim_trace::segment::format::MAGIC;
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,9 +20,7 @@ use std::path::{Path, PathBuf};
 pub enum FileKind {
     /// A segment of a trace.
     Trace,
-    /// A ring file.
     Ring,
-    /// A JSON log.
     Log,
 }
 
@@ -63,9 +61,33 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Creates a file for writing, in place of one that an interrupted command has left; never through a link.
 pub fn create(path: &Path) -> io::Result<File> {
-    let _ = std::fs::remove_file(path);
+    let _ = fs::remove_file(path);
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
     OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(path)
+}
+
+/// Replaces a file by one that `make` makes at the path that it is given: a reader sees the old file or the new one.
+pub fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let unfinished = unfinished(path);
+    // An interrupted command may have left it.
+    let _ = fs::remove_file(&unfinished);
+    let outcome = make(&unfinished).and_then(|()| fs::rename(&unfinished, path));
+    if outcome.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    outcome
+}
+
+/// The name of an unfinished file: beside the final one, and hidden from programs that list a folder of exports.
+pub fn unfinished(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}", std::process::id()))
+}
+
+/// The user that this process has the rights of.
+pub fn own_user() -> u32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::geteuid() }
 }
 
 /// The first bytes of a file, enough to recognise it.
@@ -90,9 +112,9 @@ pub fn refuse_to_overwrite(path: &Path) -> anyhow::Result<()> {
 /// The regular files in a directory with that extension, sorted. Links, which may lead anywhere, are left out.
 pub fn with_extension(dir: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
+    for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let is_file = std::fs::symlink_metadata(&path).is_ok_and(|about| about.is_file());
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|about| about.is_file());
         if is_file && path.extension().is_some_and(|end| end == extension) {
             found.push(path);
         }

@@ -45,18 +45,6 @@ pub struct RulesArguments {
     json: bool,
 }
 
-/// How findings are printed.
-enum Print {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-    /// As a file for `ACLSHIM_BASELINE`.
-    Baseline,
-    /// As SARIF.
-    Sarif,
-}
-
 /// The JSON object of a finding. Other programs use its keys: they do not change.
 #[derive(Serialize)]
 struct FindingLine<'a> {
@@ -121,63 +109,51 @@ fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> Findi
 
 /// Prints what was found.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
-    let print = match () {
-        () if arguments.json => Print::Json,
-        () if arguments.baseline => Print::Baseline,
-        () if arguments.sarif => Print::Sarif,
-        () => Print::Text,
-    };
-    let nothing = if matches!(print, Print::Text) { Nothing::IsAnError } else { Nothing::IsFine };
-    let mut counts = SiteCounts::default();
-    let set = match print {
-        Print::Sarif => arguments.traces.read(CallOrder::ByThread, nothing, &mut counts)?,
-        _ => arguments.traces.read(CallOrder::ByThread, nothing, &mut NoVisitor)?,
-    };
-    let all = || set.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
+    let Arguments { json, baseline, sarif, traces } = arguments;
+    let nothing = if json || baseline || sarif { Nothing::IsFine } else { Nothing::IsAnError };
+    if sarif {
+        let mut counts = SiteCounts::default();
+        let set = traces.read(CallOrder::ByThread, nothing, &mut counts)?;
+        let report = sarif::report(&set, &counts, &BTreeSet::new(), &|_| true);
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let set = traces.read(CallOrder::ByThread, nothing, &mut NoVisitor)?;
+    let all = set.processes().flat_map(|process| process.findings.iter().map(move |found| (process, found)));
     let mut symbols = Symbols::default();
-    match print {
-        Print::Json => {
-            for (process, found) in all() {
-                println!("{}", serde_json::to_string(&line(process, found, &mut symbols))?);
-            }
+    if json {
+        for (process, found) in all {
+            println!("{}", serde_json::to_string(&line(process, found, &mut symbols))?);
         }
-        Print::Sarif => {
-            let report = sarif::report(&set, &counts, &BTreeSet::new(), &|_| true);
-            println!("{}", serde_json::to_string_pretty(&report)?);
+    } else if baseline {
+        let lines = all.map(|(_, found)| mute::line(found.told.rule.id, found.function, found.told.site.as_ref()));
+        for line in lines.collect::<BTreeSet<_>>() {
+            // A file for ACLSHIM_BASELINE has names as they are; a terminal is not shown them so.
+            let shown = if std::io::stdout().is_terminal() { escape::line(&line) } else { line.as_str().into() };
+            println!("{shown}");
         }
-        Print::Baseline => {
-            let lines =
-                all().map(|(_, found)| mute::line(found.told.rule.id, found.function, found.told.site.as_ref()));
-            for line in lines.collect::<BTreeSet<_>>() {
-                // A file for ACLSHIM_BASELINE has names as they are; a terminal is not shown them so.
-                let shown = if std::io::stdout().is_terminal() { escape::line(&line) } else { line.as_str().into() };
-                println!("{shown}");
-            }
-        }
-        Print::Text => {
-            for (process, found) in all() {
-                let site = symbols.site(&process.origin, process.modules(), found.site);
-                let returned = match (found.is_refused, found.returned) {
-                    (true, Some(code)) => format!("refused with {code}"),
-                    (_, Some(code)) => format!("returned {code}"),
-                    (_, None) => "has not returned".into(),
-                };
-                outln!("{}", found.told.message);
-                outln!(
-                    "    call from {}, process {}, thread {}; {returned}",
-                    escape::line(&site),
-                    process.origin.pid,
-                    found.thread
-                );
-                for frame in &found.told.frames {
-                    outln!("    from {}", escape::line(&symbols.site(&process.origin, process.modules(), *frame)));
-                }
-                println!();
-            }
-            summary(&set.processes().collect::<Vec<_>>());
-        }
+    } else {
+        all.for_each(|(process, found)| print(process, found, &mut symbols));
+        summary(&set.processes().collect::<Vec<_>>());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a finding for people.
+fn print(process: &Process, found: &Found, symbols: &mut Symbols) {
+    let site = symbols.site(&process.origin, process.modules(), found.site);
+    let returned = match (found.is_refused, found.returned) {
+        (true, Some(code)) => format!("refused with {code}"),
+        (_, Some(code)) => format!("returned {code}"),
+        (_, None) => "has not returned".into(),
+    };
+    outln!("{}", found.told.message);
+    let (pid, thread) = (process.origin.pid, found.thread);
+    outln!("    call from {}, process {pid}, thread {thread}; {returned}", escape::line(&site));
+    for frame in &found.told.frames {
+        outln!("    from {}", escape::line(&symbols.site(&process.origin, process.modules(), *frame)));
+    }
+    println!();
 }
 
 fn summary(processes: &[&Process]) {

@@ -37,7 +37,7 @@ impl CallVisitor for SiteCounts {
 }
 
 /// What a rule is called in a report: one that is about another product is a rule of its own.
-fn name(found: &Found) -> String {
+pub fn name(found: &Found) -> String {
     match &found.told.on {
         Some(on) => format!("{} on {on}", found.told.rule.id),
         None => found.told.rule.id.into(),

@@ -48,11 +48,9 @@ impl Source {
 
 /// A setting as it holds.
 pub struct Row {
-    /// Which.
     pub setting: &'static Setting,
     /// Its value; none if the default holds.
     pub value: Option<OsString>,
-    /// Where it comes from.
     pub source: Source,
 }
 

@@ -51,7 +51,7 @@ impl OutputFile {
             (To::File(file, path.to_owned()), None)
         } else {
             files::refuse_to_overwrite(path)?;
-            let unfinished = unfinished(path);
+            let unfinished = files::unfinished(path);
             let file = File::create_new(&unfinished)
                 .with_context(|| unfinished.display().to_string())
                 .with_context(|| say(path))?;
@@ -69,12 +69,6 @@ impl OutputFile {
         self.names = None;
         Ok(())
     }
-}
-
-/// The name of the unfinished file: beside the final one, and hidden from programs that list a folder of exports.
-pub fn unfinished(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
 impl Write for OutputFile {

@@ -43,11 +43,9 @@ struct Module {
 /// Where a call came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The function.
     pub symbol: String,
     /// The source file, as the debug information has it.
     pub file: Option<String>,
-    /// Its line.
     pub line: Option<u32>,
 }
 

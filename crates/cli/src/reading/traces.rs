@@ -23,7 +23,6 @@ pub struct Traces {
 pub enum Nothing {
     /// It is reported, and the command succeeds.
     IsFine,
-    /// It is an error.
     IsAnError,
 }
 

@@ -3,6 +3,7 @@
 //! | | |
 //! |---|---|
 //! | [`supervisor`] | starts a worker for each user who has rings, and adds up their reports |
+//! | [`worker_process`], [`user_rights`] | a worker as the supervisor sees it, and the rights that it has |
 //! | [`worker`] | drains the rings of one user, with that user's rights and no others |
 //! | [`metrics`] | what is counted, and the formats of metrics |
 //! | [`exposition`] | where: a socket and a file |
@@ -18,9 +19,11 @@ mod metrics;
 mod real_user;
 mod search;
 mod server;
-pub mod supervisor;
+mod supervisor;
 mod system;
+pub mod user_rights;
 mod worker;
+mod worker_process;
 
 use crate::recording::run::ignore_closed_pipes;
 use anyhow::{Result, bail};

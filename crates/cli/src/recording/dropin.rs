@@ -4,12 +4,13 @@
 //! loader finds the table's functions in the shim and everything else in the real one. (The shim
 //! under the vendor's name alone cannot work: the host needs `aclInit` and hundreds more.)
 
+use crate::files;
 use anyhow::{Context, Result, bail, ensure};
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{LittleEndian, Object, ObjectSymbol};
 use std::fs;
-use std::io::Write;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,24 +47,22 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         "{}: the real library is in this folder; choose another",
         dir.display()
     );
-    place(&dir.join(SHIM), |new| symlink(&shim, new))?;
+    // A program that has the old files mapped must not see them change.
+    let place = |name: &str, make: &dyn Fn(&Path) -> io::Result<()>| {
+        let path = dir.join(name);
+        files::replace(&path, make).with_context(|| path.display().to_string())
+    };
+    place(SHIM, &|new| symlink(&shim, new))?;
     for name in NAMES {
         // The newer name may be a file of its own beside the older one.
         let beside = real.with_file_name(name).canonicalize().unwrap_or_else(|_| real.clone());
         let needed = beside.to_str().with_context(|| format!("{}: not UTF-8", beside.display()))?;
         let library = forwarding_library(machine, name, &[SHIM, needed]);
-        place(&dir.join(name), |new| fs::File::create(new)?.write_all(&library))?;
+        place(name, &|new| fs::write(new, &library))?;
     }
     outln!("{}: {} and {} for {}", dir.display(), NAMES[0], NAMES[1], real.display());
     outln!("start the program with LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", std::path::absolute(dir)?.display());
     Ok(ExitCode::SUCCESS)
-}
-
-/// Makes a file beside its place and moves it there: a program that has the old one mapped must
-/// not see it change.
-fn place(path: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
-    let new = path.with_extension(format!("new-{}", std::process::id()));
-    make(&new).and_then(|()| fs::rename(&new, path)).with_context(|| path.display().to_string())
 }
 
 pub fn find_real() -> Result<PathBuf> {

@@ -10,6 +10,7 @@ mod verdict;
 
 use crate::analysis::sarif;
 use crate::config::InForce;
+use crate::files;
 use crate::recording::run::{self, OUR_FAILURE, ProgramEnd, RunRequest, Summary, ignore_closed_pipes, own_name, say};
 use aclshim_collect::trace_set::Process;
 use aclshim_facts::injection;
@@ -212,12 +213,5 @@ fn write(path: &Path, text: &str) -> Result<()> {
     if path.symlink_metadata().is_ok_and(|about| !about.is_file()) {
         return std::fs::write(path, text).with_context(named);
     }
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(format!(".{}", std::process::id()));
-    let unfinished = PathBuf::from(unfinished);
-    let outcome = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
-    if outcome.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    outcome.with_context(named)
+    files::replace(path, |new| std::fs::write(new, text)).with_context(named)
 }

@@ -129,8 +129,7 @@ impl Cleaning {
     fn ring(&mut self, path: &Path) -> Result<()> {
         let seen = RingReader::open(path)?;
         let origin = Origin::new(seen.header());
-        // SAFETY: asks for our own number.
-        let me = unsafe { libc::geteuid() };
+        let me = files::own_user();
         let is_ours = std::fs::symlink_metadata(path)?.uid() == me;
         if !is_ours || liveness::of_ring(seen.file(), &origin) != Liveness::Gone {
             return Ok(());

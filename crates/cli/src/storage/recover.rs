@@ -2,7 +2,7 @@
 
 mod ring_owner;
 
-use crate::files::{self, FileKind};
+use crate::files::{self, FileKind, own_user};
 use crate::output::escape;
 use crate::reading::traces::say_ignored;
 use crate::storage::verify::{copy, is_outermost};
@@ -105,7 +105,7 @@ impl Recovery {
         }
         for path in rings {
             // Rings of other users and unfinished files are left alone.
-            let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == ring_owner::me());
+            let is_ours = std::fs::symlink_metadata(&path).is_ok_and(|about| about.uid() == own_user());
             if is_ours && matches!(FileKind::of(&path), Ok(Some(FileKind::Ring))) {
                 self.ring(&path);
             }
@@ -169,7 +169,7 @@ impl Recovery {
             opened => opened?,
         };
         // The name may stand for another file by now.
-        if file.owner()? != ring_owner::me() {
+        if file.owner()? != own_user() {
             bail!("it belongs to another user: left alone");
         }
         let dir = self.out.clone().unwrap_or_else(|| origin.dir.clone());

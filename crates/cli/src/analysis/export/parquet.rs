@@ -7,7 +7,7 @@ use super::batch;
 use super::partition;
 use super::row::Row;
 use super::texts::{Text, Texts};
-use crate::output::file::unfinished;
+use crate::files::unfinished;
 use crate::output::time;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, Encoding};
@@ -37,7 +37,6 @@ const MOST_OPEN: usize = 16;
 pub enum Existing {
     /// It is refused: the calls might be there already.
     Refuse,
-    /// They are added.
     Append,
 }
 

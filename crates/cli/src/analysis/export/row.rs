@@ -31,7 +31,6 @@ pub mod cell {
 
 /// How a column is read from a row; also its type.
 #[derive(Clone, Copy)]
-#[allow(missing_docs)] // as in `cell`
 pub enum Get {
     Text(fn(&Row) -> cell::Text),
     Size(fn(&Row) -> cell::Size),
@@ -50,19 +49,16 @@ pub enum About {
     Process,
     /// Where the call stands in time, which a timeline shows.
     Time,
-    /// The call itself.
     Call,
 }
 
 /// A column.
 pub struct Column {
-    /// Its name.
     pub name: &'static str,
     /// What it says.
     pub sentence: &'static str,
     /// What it describes.
     pub about: About,
-    /// Its value in a row.
     pub get: Get,
     /// Its values in many rows.
     pub array: fn(&[Row], &Texts) -> Result<ArrayRef>,
@@ -202,7 +198,6 @@ columns! {
 
 /// What one row holds in one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)] // a value each
 pub enum Value<'a> {
     Nothing,
     Text(&'a str),

@@ -16,9 +16,7 @@ pub fn arguments<'a>(row: &'a Row, texts: &'a Texts) -> impl Iterator<Item = (us
 /// A span of time, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeSpan {
-    /// Where it begins.
     pub begin: u64,
-    /// Where it ends.
     pub end: u64,
 }
 
@@ -71,9 +69,7 @@ impl SliceLane {
 
 /// A line that has a number in the file.
 pub struct Track {
-    /// The number.
     pub id: u64,
-    /// Its slices.
     pub lane: SliceLane,
 }
 

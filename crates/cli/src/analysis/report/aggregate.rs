@@ -27,7 +27,6 @@ pub struct Shape {
     pub sizes: [u64; 65],
     /// Calls by duration: four buckets for each power of two of nanoseconds.
     pub durations: [u64; 64 * STEPS as usize],
-    /// The longest call.
     pub longest_ns: Option<u64>,
 }
 
@@ -51,13 +50,10 @@ pub struct SiteSums {
 
 /// A time in which calls of a thread were not recorded.
 pub struct Gap {
-    /// The thread's track.
     pub track: usize,
     /// From when on, in nanoseconds since 1970.
     pub from_ns: u64,
-    /// Until when.
     pub to_ns: u64,
-    /// How many.
     pub calls: u64,
 }
 
@@ -65,7 +61,6 @@ pub struct Gap {
 pub struct ProgramNote {
     /// The process, by number.
     pub process: usize,
-    /// The thread's track.
     pub track: usize,
     /// When, in nanoseconds since 1970.
     pub time_ns: u64,
@@ -92,13 +87,10 @@ pub struct Aggregate {
     pub spans: BTreeMap<usize, (u64, u64)>,
     /// Where calls are missing, as far as that is known.
     pub gaps: Vec<Gap>,
-    /// Marks and scopes.
     pub said: Vec<ProgramNote>,
-    /// How many more there are.
     pub more_said: u64,
     /// Calls whose time is not known.
     pub untimed: u64,
-    /// All of them.
     pub seen: u64,
 }
 

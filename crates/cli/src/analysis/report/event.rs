@@ -9,9 +9,7 @@ use aclshim_facts::direction;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum TransferKind {
-    /// From the host to a device.
     HostToDevice,
-    /// From a device to the host.
     DeviceToHost,
     /// Between devices, or on one.
     DeviceToDevice,
@@ -59,9 +57,7 @@ impl TransferKind {
 pub struct TimelineEvent {
     /// The process, by its position in what was read.
     pub process: usize,
-    /// The thread's id.
     pub thread: u32,
-    /// The function.
     pub function: Function,
     /// Where its bytes go.
     pub direction: TransferKind,
@@ -77,7 +73,6 @@ pub struct TimelineEvent {
     pub code: Option<i32>,
     /// The rules that it breaks, a bit each.
     pub rules: u128,
-    /// Where it came from.
     pub site: u64,
     /// Its number on its thread.
     pub number: u64,

@@ -3,6 +3,7 @@
 use super::aggregate::Aggregate;
 use super::model::{CodeRow, Example, FailureRow, RuleRow, RuleSite, SITES, file_name, rank};
 use super::sample::SampledCall;
+use crate::analysis::sarif;
 use aclshim_collect::trace_set::{Found, Process};
 use aclshim_facts::code;
 use aclshim_facts::message::reference;
@@ -55,11 +56,7 @@ pub fn rules(
     for (process, found) in
         processes.iter().enumerate().flat_map(|(at, process)| process.findings.iter().map(move |found| (at, found)))
     {
-        let name = match &found.told.on {
-            Some(on) => format!("{} on {on}", found.told.rule.id),
-            None => found.told.rule.id.to_owned(),
-        };
-        told.entry(name).or_default().push((process, found));
+        told.entry(sarif::name(found)).or_default().push((process, found));
     }
     let mut rows: Vec<RuleRow> = Vec::new();
     for (name, (severity, count, known)) in names {

@@ -13,7 +13,6 @@ pub const SITES: usize = 100;
 /// Everything.
 #[derive(Default, Serialize)]
 pub struct PageModel {
-    /// The version of the command.
     pub version: &'static str,
     /// What was read, as it was named.
     pub sources: Vec<String>,
@@ -21,37 +20,28 @@ pub struct PageModel {
     pub begin_ns: Option<String>,
     /// From then until the end of the last call.
     pub span_ns: u64,
-    /// Sums over everything.
     pub totals: PageTotals,
-    /// What is missing.
     pub losses: Vec<Loss>,
     /// Calls that were under way when the recording ends, and other things to know.
     pub notes: Vec<String>,
-    /// The processes.
     pub processes: Vec<ProcessRow>,
     /// How many more there are than are listed.
     pub more_processes: usize,
-    /// The functions that were called.
     pub functions: Vec<FunctionRow>,
     /// The names of the directions, which others refer to by position.
     pub directions: Vec<&'static str>,
-    /// Calls over time.
     pub timeline: TimelineRows,
     /// Calls one by one.
     pub calls: CallColumns,
-    /// Whether these are all.
     pub is_complete: bool,
     /// The slowest, by position in `calls`.
     pub slowest: Vec<usize>,
     /// The busiest call sites.
     pub sites: Vec<SiteRow>,
-    /// How many more there are.
     pub more_sites: usize,
     /// What breaks a rule.
     pub rules: Vec<RuleRow>,
-    /// What failed.
     pub failures: Vec<FailureRow>,
-    /// The codes that were returned, in words.
     pub codes: Vec<CodeRow>,
 }
 
@@ -79,7 +69,6 @@ pub struct PageTotals {
 pub struct Loss {
     /// How many; 0 where that does not say anything.
     pub count: u64,
-    /// What.
     pub what: String,
     /// Why, and what can be done.
     pub remedy: String,
@@ -90,13 +79,10 @@ pub struct Loss {
 /// A process.
 #[derive(Default, Serialize)]
 pub struct ProcessRow {
-    /// The program's path.
     pub executable: String,
     /// Its file name.
     pub name: String,
-    /// The machine.
     pub host: String,
-    /// Its id.
     pub pid: u32,
     /// The rank, or empty.
     pub rank: String,
@@ -110,7 +96,6 @@ pub struct ProcessRow {
     pub library: String,
     /// Its build id in hexadecimal digits, or empty.
     pub build_id: String,
-    /// The settings in force.
     pub settings: Vec<String>,
     /// When its first call began and its last ended, in nanoseconds since 1970, as text.
     pub span_ns: Option<[String; 2]>,
@@ -122,9 +107,7 @@ pub struct ProcessRow {
 /// A function.
 #[derive(Default, Serialize)]
 pub struct FunctionRow {
-    /// Its name.
     pub name: String,
-    /// What it does.
     pub summary: &'static str,
     /// Outermost calls.
     pub calls: u64,
@@ -136,7 +119,6 @@ pub struct FunctionRow {
     pub p50_ns: Option<u64>,
     /// 99 of 100 calls took no longer.
     pub p99_ns: Option<u64>,
-    /// The longest.
     pub max_ns: Option<u64>,
     /// Calls by size: the first size of a bucket (as a power of two), and how many.
     pub sizes: Vec<(u64, u64)>,
@@ -151,13 +133,11 @@ pub struct TimelineRows {
     pub width_ns: u64,
     /// Where bin 0 begins, counted from the first call: before it, or there.
     pub origin_ns: i64,
-    /// The tracks.
     pub tracks: Vec<TrackRow>,
     /// Where calls are missing.
     pub gaps: Vec<GapRow>,
     /// What the programs have marked, and their scopes.
     pub said: Vec<ProgramNoteRow>,
-    /// How many more there are.
     pub more_said: u64,
 }
 
@@ -185,9 +165,7 @@ pub struct GapRow {
     pub track: usize,
     /// From when on, counted from the first call.
     pub from: i64,
-    /// Until when.
     pub to: i64,
-    /// How many.
     pub calls: u64,
 }
 
@@ -196,11 +174,9 @@ pub struct GapRow {
 pub struct TrackRow {
     /// `thread`, `stream` or `direction`.
     pub kind: &'static str,
-    /// Its name.
     pub name: String,
     /// The process, by position; of a shared track none.
     pub process: Option<usize>,
-    /// The direction, by position.
     pub direction: Option<u8>,
     /// All its calls together.
     #[serde(flatten)]
@@ -211,7 +187,6 @@ pub struct TrackRow {
 
 /// Bins, column by column.
 #[derive(Default, Serialize)]
-#[allow(missing_docs)] // as in `timeline::Bin`
 pub struct BinColumns {
     /// The distance from the bin before.
     pub step: Vec<u64>,
@@ -227,7 +202,6 @@ pub struct BinColumns {
 
 /// Calls, column by column.
 #[derive(Default, Serialize)]
-#[allow(missing_docs)] // as in `event::TimelineEvent`
 pub struct CallColumns {
     /// From the first outermost call on.
     pub time: Vec<Option<i64>>,
@@ -259,9 +233,7 @@ pub struct CallColumns {
 /// A call site.
 #[derive(Serialize)]
 pub struct SiteRow {
-    /// Where.
     pub place: String,
-    /// The functions that are called there.
     pub functions: Vec<&'static str>,
     #[serde(flatten)]
     pub sums: SiteSums,
@@ -274,13 +246,10 @@ pub struct RuleRow {
     pub name: String,
     /// How bad it is at worst.
     pub severity: &'static str,
-    /// How often.
     pub count: u64,
     /// Of these, how many are known or muted.
     pub known: u64,
-    /// What is demanded.
     pub statement: &'static str,
-    /// What to do.
     pub fix: &'static str,
     /// Who says so.
     pub sources: Vec<String>,
@@ -290,22 +259,17 @@ pub struct RuleRow {
     pub codes: Vec<i32>,
     /// Where it is broken.
     pub sites: Vec<RuleSite>,
-    /// How many more call sites there are.
     pub more_sites: usize,
 }
 
 /// A call site that breaks a rule.
 #[derive(Serialize)]
 pub struct RuleSite {
-    /// Where.
     pub place: String,
-    /// The function that is called there.
     pub function: &'static str,
-    /// The program.
     pub program: String,
     /// How often, if that was counted.
     pub count: Option<u64>,
-    /// Some of the findings.
     pub examples: Vec<Example>,
 }
 
@@ -320,17 +284,13 @@ pub struct Example {
     pub outcome: String,
     /// How bad it is here.
     pub severity: &'static str,
-    /// The process's id.
     pub pid: u32,
-    /// The thread's id.
     pub thread: u32,
     /// The call's number on its thread.
     pub number: u64,
     /// When, from the first call on.
     pub time: Option<u64>,
-    /// What it returned.
     pub returned: Option<i32>,
-    /// Whether it was refused and not forwarded.
     pub is_refused: bool,
     /// Where that came from.
     pub stack: Vec<String>,
@@ -341,11 +301,8 @@ pub struct Example {
 /// Calls of a function that failed with a code.
 #[derive(Serialize)]
 pub struct FailureRow {
-    /// The code.
     pub code: i32,
-    /// The function.
     pub function: &'static str,
-    /// How often.
     pub count: u64,
     /// The rules that the vendor returns this for, if one of them is broken by these calls; else all that it may be.
     pub rules: Vec<&'static str>,
@@ -358,11 +315,8 @@ pub struct FailureRow {
 /// A code.
 #[derive(Serialize)]
 pub struct CodeRow {
-    /// The number.
     pub code: i32,
-    /// The vendor's name.
     pub name: Option<&'static str>,
-    /// What it means.
     pub meaning: Option<&'static str>,
 }
 

@@ -4,7 +4,7 @@
 use super::event::TimelineEvent;
 use crate::reading::traces::rule_numbers;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 /// Number of calls up to which a trace is shown completely.
 const ALL: usize = 20_000;
@@ -18,46 +18,18 @@ const STRIKING: usize = 5_000;
 /// A call, and the tracks that it is on.
 #[derive(Clone, Debug)]
 pub struct SampledCall {
-    /// The call.
     pub call: TimelineEvent,
-    /// The track of its thread.
     pub thread: usize,
-    /// The track of its stream.
     pub stream: Option<usize>,
 }
-
-/// A call ordered by duration; of two equal durations the earlier call counts as slower.
-struct BySlowness(SampledCall, u64);
-
-impl BySlowness {
-    fn rank(&self) -> (u64, Reverse<u64>) {
-        (self.0.call.duration_ns.unwrap_or(0), Reverse(self.1))
-    }
-}
-
-impl Ord for BySlowness {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
-    }
-}
-impl PartialOrd for BySlowness {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for BySlowness {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-impl Eq for BySlowness {}
 
 /// Chooses the calls that the page shows.
 #[derive(Default)]
 pub struct CallSampler {
     seen: u64,
     all: Vec<SampledCall>,
-    slowest: BinaryHeap<Reverse<BySlowness>>,
+    /// By duration and number; of two equal durations the earlier call counts as slower.
+    slowest: BTreeMap<(u64, Reverse<u64>), SampledCall>,
     striking: BTreeMap<u64, SampledCall>,
     of_rule: BTreeMap<u8, u32>,
     of_code: BTreeMap<i32, u32>,
@@ -74,12 +46,13 @@ impl CallSampler {
         } else if !self.is_complete() {
             self.all = Vec::new();
         }
-        let is_slow = self.slowest.len() < SLOWEST
-            || self.slowest.peek().is_some_and(|Reverse(least)| call.duration_ns > least.0.call.duration_ns);
-        if is_slow && call.duration_ns.is_some() {
-            self.slowest.push(Reverse(BySlowness(kept(), number)));
+        if let Some(duration) = call.duration_ns {
+            let least = self.slowest.first_key_value().map_or(0, |((duration, _), _)| *duration);
+            if self.slowest.len() < SLOWEST || duration > least {
+                self.slowest.insert((duration, Reverse(number)), kept());
+            }
             if self.slowest.len() > SLOWEST {
-                self.slowest.pop();
+                self.slowest.pop_first();
             }
         }
         if (call.rules != 0 || call.has_failed()) && self.striking.len() < STRIKING && self.is_new(call) {
@@ -116,7 +89,7 @@ impl CallSampler {
             return self.all;
         }
         let mut kept = self.striking;
-        kept.extend(self.slowest.into_iter().map(|Reverse(BySlowness(call, number))| (number, call)));
+        kept.extend(self.slowest.into_iter().map(|((_, Reverse(number)), call)| (number, call)));
         kept.into_values().collect()
     }
 }

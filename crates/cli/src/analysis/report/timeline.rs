@@ -67,7 +67,6 @@ pub enum TrackKey {
 
 /// Calls over time.
 pub struct Track {
-    /// Which calls.
     pub key: TrackKey,
     /// All together; also of calls whose time is not known.
     pub total: Bin,

@@ -20,9 +20,7 @@ pub const SLOWEST: usize = 10;
 pub struct CopySum {
     /// Calls that ended with 0.
     pub calls: u64,
-    /// Their bytes.
     pub bytes: u64,
-    /// Their time.
     pub ns: u64,
 }
 
@@ -49,25 +47,17 @@ impl CopySum {
 /// A call that took long.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowCall {
-    /// How long.
     pub duration_ns: u64,
-    /// The function.
     pub function: Function,
-    /// How many bytes.
     pub bytes: u64,
-    /// Which way.
     pub direction: Direction,
-    /// What it returned.
     pub code: Option<i32>,
-    /// When it began.
     pub time_ns: Option<u64>,
     /// The process, by its number.
     pub process: usize,
-    /// The thread.
     pub thread: u32,
     /// The call's number on its ring.
     pub number: u64,
-    /// Where it came from.
     pub site: u64,
     /// The turn in which it was shown: see [`Breakdown::turn`].
     turn: u64,

@@ -14,7 +14,6 @@ const OTHERS: &str = "(others)";
 /// What is known of the scopes of one name.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ScopeStat {
-    /// How many scopes there were.
     pub scopes: u64,
     /// Outermost calls while one of them was the innermost.
     pub calls: u64,

@@ -1,15 +1,17 @@
 //! Where metrics are published: on a UNIX socket, and in a file.
 
-use super::metrics::Metrics;
+use super::diagnostics::report;
+use super::metrics::{Metrics, MetricsFormat};
 use super::server;
+use crate::files;
 use anyhow::{Context, Result, bail};
-use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// A socket that answers requests for metrics; removed in the end.
 pub struct Socket {
@@ -55,24 +57,45 @@ fn listen(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Replaces a file atomically: a reader sees the old content or the new one.
-pub fn write(path: &Path, text: &str) -> io::Result<()> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut unfinished = OsString::from(".");
-    unfinished.push(name);
-    unfinished.push(".unfinished");
-    let unfinished = path.with_file_name(unfinished);
-    // One that was killed may have left it.
-    let _ = fs::remove_file(&unfinished);
+/// Writes a text to a file; a reader sees the old content or the new one.
+fn write(path: &Path, text: &str) -> io::Result<()> {
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).custom_flags(flags).open(&unfinished)?;
-    let written = file
-        .write_all(text.as_bytes())
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o644).custom_flags(flags);
+    files::replace(path, |new| {
+        let mut file = options.open(new)?;
+        file.write_all(text.as_bytes())?;
         // The umask may have taken the reader's rights away.
-        .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
-        .and_then(|()| fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&unfinished);
+        file.set_permissions(Permissions::from_mode(0o644))
+    })
+}
+
+/// The file that metrics are written to.
+pub struct Textfile<'a> {
+    path: &'a Path,
+    /// When it was last written.
+    pub written: Option<Instant>,
+    is_troubled: bool,
+}
+
+impl<'a> Textfile<'a> {
+    /// The file is written when it is asked for.
+    pub fn new(path: &'a Path) -> Self {
+        Self { path, written: None, is_troubled: false }
     }
-    written
+
+    /// Writes it now.
+    pub fn write(&mut self, metrics: &Mutex<Metrics>) {
+        self.written = Some(Instant::now());
+        let text = metrics.lock().unwrap_or_else(PoisonError::into_inner).render(MetricsFormat::Text);
+        match write(self.path, &text) {
+            Ok(()) => self.is_troubled = false,
+            Err(error) if !self.is_troubled => {
+                let path = self.path.display();
+                report(format_args!("aclshim: {path}: the metrics cannot be written: {error}; tried again"));
+                self.is_troubled = true;
+            }
+            Err(_) => {}
+        }
+    }
 }

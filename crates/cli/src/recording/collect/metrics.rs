@@ -3,6 +3,10 @@
 //! A call has the labels `function`, `kind` and `direction` and no others, which bounds the number of series. Metrics of one
 //! process, its losses and the fill level of its rings, are published while it is drained, and then added to the totals.
 
+mod page;
+
+pub use page::MetricsFormat;
+
 use aclshim_collect::drain::losses;
 use aclshim_collect::drain::outside::Drained;
 use aclshim_collect::interpreter::totals::Sums;
@@ -11,9 +15,9 @@ use aclshim_facts::abi;
 use aclshim_facts::direction::Direction;
 use aclshim_facts::rule::{Rule, Severity};
 use aclshim_trace::ring::layout::{PREFIX, SUFFIX};
+use page::{MetricType, MetricsPage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 /// The upper bounds of the durations, as powers of two of a nanosecond: from 256 ns to 4.3 s. (Durations are cut to whole
@@ -203,7 +207,6 @@ impl ProcessMetrics {
 pub struct WorkerReport {
     /// What it has counted; losses only of processes that are gone.
     pub totals: MetricTotals,
-    /// The processes that are drained now.
     pub processes: Vec<ProcessMetrics>,
 }
 
@@ -216,7 +219,6 @@ pub struct Metrics {
     pub failures: u64,
     /// Users who have rings and wait for a worker.
     pub held_back: u64,
-    /// Ring files in the folder.
     pub ring_files: u64,
     past: MetricTotals,
     /// Losses that were published: a counter must not go back while a worker has ended and the next one has not read the
@@ -245,33 +247,18 @@ impl Metrics {
             processes.extend(&report.processes);
         }
         self.published = self.published.zip(totals.lost, u64::max);
-        let mut page = MetricsPage { format, text: String::new(), name: String::new() };
+        let mut page = MetricsPage::new(format);
         page.family("aclshim_build", MetricType::Info, "", "The collector.");
         page.sample("_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-        page.family("aclshim_processes", MetricType::Gauge, "", "Processes that are drained now.");
-        page.sample("", &[], processes.len() as u64);
-        page.family(
-            "aclshim_worker_failures",
-            MetricType::Counter,
-            "",
-            "Workers that ended by a failure and were started again.",
-        );
-        page.sample("_total", &[], self.failures);
-        page.family(
-            "aclshim_users_held_back",
-            MetricType::Gauge,
-            "",
-            "Users who have rings and wait for a worker because a limit is reached.",
-        );
-        page.sample("", &[], self.held_back);
-        page.family(
-            "aclshim_ring_files",
-            MetricType::Gauge,
-            "",
-            "Ring files in the folder when it was last looked through.",
-        );
-        page.sample("", &[], self.ring_files);
-        page.calls(&totals.calls);
+        let help = "Processes that are drained now.";
+        page.single("aclshim_processes", MetricType::Gauge, help, processes.len() as u64);
+        let help = "Workers that ended by a failure and were started again.";
+        page.single("aclshim_worker_failures", MetricType::Counter, help, self.failures);
+        let help = "Users who have rings and wait for a worker because a limit is reached.";
+        page.single("aclshim_users_held_back", MetricType::Gauge, help, self.held_back);
+        let help = "Ring files in the folder when it was last looked through.";
+        page.single("aclshim_ring_files", MetricType::Gauge, help, self.ring_files);
+        write_calls(&mut page, &totals.calls);
         page.family("aclshim_findings", MetricType::Counter, "", "Calls that break a rule, by rule and severity.");
         for (rule, severities) in &totals.findings {
             let (rule, product) = split(rule);
@@ -281,17 +268,12 @@ impl Metrics {
             }
         }
         for Counter { name, of, help } in LOSSES {
-            page.family(&format!("aclshim_{name}"), MetricType::Counter, "", help);
-            page.sample("_total", &[], of(&self.published));
+            page.single(&format!("aclshim_{name}"), MetricType::Counter, help, of(&self.published));
         }
         let named: Vec<_> = processes.into_iter().filter(|process| process.is_named()).take(MOST_PROCESSES).collect();
         for Counter { name, of, help } in LOSSES {
-            page.family(
-                &format!("aclshim_process_{name}"),
-                MetricType::Counter,
-                "",
-                &format!("{help} Of one process."),
-            );
+            let help = format!("{help} Of one process.");
+            page.family(&format!("aclshim_process_{name}"), MetricType::Counter, "", &help);
             for process in &named {
                 page.sample("_total", &labels(process), of(&process.lost));
             }
@@ -357,91 +339,29 @@ const LOSSES: [Counter<LossMetrics>; 4] = [
     },
 ];
 
-/// The format of the metrics.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum MetricsFormat {
-    /// OpenMetrics 1.0.
-    OpenMetrics,
-    /// The Prometheus text format, version 0.0.4.
-    Text,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum MetricType {
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-}
-
-struct MetricsPage {
-    format: MetricsFormat,
-    text: String,
-    /// The family that is written now.
-    name: String,
-}
-
-impl MetricsPage {
-    /// Begins a family; its samples follow.
-    fn family(&mut self, name: &str, of: MetricType, unit: &str, help: &str) {
-        // The older text names a family as its samples, and knows no info.
-        let (full, of) = match (self.format, of) {
-            (MetricsFormat::OpenMetrics, MetricType::Counter) => (name.to_owned(), "counter"),
-            (MetricsFormat::OpenMetrics, MetricType::Info) => (name.to_owned(), "info"),
-            (MetricsFormat::Text, MetricType::Counter) => (format!("{name}_total"), "counter"),
-            (MetricsFormat::Text, MetricType::Info) => (format!("{name}_info"), "gauge"),
-            (_, MetricType::Gauge) => (name.to_owned(), "gauge"),
-            (_, MetricType::Histogram) => (name.to_owned(), "histogram"),
-        };
-        let _ = writeln!(self.text, "# TYPE {full} {of}");
-        if self.format == MetricsFormat::OpenMetrics && !unit.is_empty() {
-            let _ = writeln!(self.text, "# UNIT {full} {unit}");
-        }
-        let _ = writeln!(self.text, "# HELP {full} {help}");
-        self.name = name.to_owned();
-    }
-
-    fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-        let _ = write!(self.text, "{}{suffix}", self.name);
-        for (at, (label, value)) in labels.iter().enumerate() {
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = write!(self.text, "{}{label}=\"{value}\"", if at == 0 { '{' } else { ',' });
-        }
-        let close = if labels.is_empty() { "" } else { "}" };
-        let _ = writeln!(self.text, "{close} {value}");
-    }
-
-    fn calls(&mut self, calls: &BTreeMap<String, BTreeMap<String, CallMetrics>>) {
-        let each =
-            || calls.iter().flat_map(|(function, kinds)| kinds.iter().map(move |(kind, of)| (function, kind, of)));
-        for Counter { name, of: value, help } in CALLS {
-            self.family(&format!("aclshim_{name}"), MetricType::Counter, "", help);
-            for (function, kind, of) in each() {
-                self.sample("_total", &call_labels(function, kind), value(of));
-            }
-        }
-        self.family("aclshim_copied_bytes", MetricType::Counter, "bytes", "Bytes of calls that returned 0.");
+fn write_calls(page: &mut MetricsPage, calls: &BTreeMap<String, BTreeMap<String, CallMetrics>>) {
+    let each = || calls.iter().flat_map(|(function, kinds)| kinds.iter().map(move |(kind, of)| (function, kind, of)));
+    for Counter { name, of: value, help } in CALLS {
+        page.family(&format!("aclshim_{name}"), MetricType::Counter, "", help);
         for (function, kind, of) in each() {
-            self.sample("_total", &call_labels(function, kind), of.bytes);
-        }
-        let help = "How long calls took, from entry to return.";
-        self.family("aclshim_call_duration_seconds", MetricType::Histogram, "seconds", help);
-        for (function, kind, of) in each() {
-            let [function, kind, direction] = call_labels(function, kind);
-            for (power, below) in POWERS.iter().zip(of.below) {
-                let bound = ((1u64 << power) as f64 / 1e9).to_string();
-                self.sample("_bucket", &[function, kind, direction, ("le", &bound)], below);
-            }
-            self.sample("_bucket", &[function, kind, direction, ("le", "+Inf")], of.timed);
-            self.sample("_count", &[function, kind, direction], of.timed);
-            self.sample("_sum", &[function, kind, direction], of.duration_ns as f64 / 1e9);
+            page.sample("_total", &call_labels(function, kind), value(of));
         }
     }
-
-    fn end(mut self) -> String {
-        // In the older text this is a comment.
-        self.text.push_str("# EOF\n");
-        self.text
+    page.family("aclshim_copied_bytes", MetricType::Counter, "bytes", "Bytes of calls that returned 0.");
+    for (function, kind, of) in each() {
+        page.sample("_total", &call_labels(function, kind), of.bytes);
+    }
+    let help = "How long calls took, from entry to return.";
+    page.family("aclshim_call_duration_seconds", MetricType::Histogram, "seconds", help);
+    for (function, kind, of) in each() {
+        let [function, kind, direction] = call_labels(function, kind);
+        for (power, below) in POWERS.iter().zip(of.below) {
+            let bound = ((1u64 << power) as f64 / 1e9).to_string();
+            page.sample("_bucket", &[function, kind, direction, ("le", &bound)], below);
+        }
+        page.sample("_bucket", &[function, kind, direction, ("le", "+Inf")], of.timed);
+        page.sample("_count", &[function, kind, direction], of.timed);
+        page.sample("_sum", &[function, kind, direction], of.duration_ns as f64 / 1e9);
     }
 }
 

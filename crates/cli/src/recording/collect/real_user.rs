@@ -23,7 +23,6 @@ const DEPTH: usize = 33;
 /// The user to whom limits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RealUser {
-    /// A user of this machine.
     User(u32),
     /// Unknown: all such ids of one block of 65536, the size that containers are given, share the limits of one user.
     Unknown(u16),
@@ -82,7 +81,7 @@ impl RealUsers {
             return false;
         }
         self.questions += 1;
-        let is_known = is_known(user);
+        let is_known = passwd_entry(PasswdKey::User(user), |_| ()).is_some();
         if !is_known {
             self.strangers.insert(user);
         }
@@ -110,38 +109,35 @@ fn ranges(text: &str) -> Vec<(u32, u32, u32)> {
     let range = |line: &str| {
         let mut fields = line.trim().split(':');
         let [user, first, count] = [fields.next()?, fields.next()?, fields.next()?];
-        let owner = user.parse().ok().or_else(|| number_of(user))?;
+        let by_name = || passwd_entry(PasswdKey::Name(&CString::new(user).ok()?), |entry| entry.pw_uid);
+        let owner = user.parse().ok().or_else(by_name)?;
         Some((first.parse().ok()?, count.parse().ok()?, owner))
     };
     text.lines().filter_map(range).collect()
 }
 
-/// Whether the user database has an entry with that number.
-fn is_known(user: u32) -> bool {
-    entry(|entry, text, found| {
-        // SAFETY: values of ours, and a buffer of that length.
-        unsafe { libc::getpwuid_r(user, entry, text.as_mut_ptr().cast(), text.len(), found) };
-    })
-    .is_some()
+/// What an entry of the user database is looked up by.
+pub enum PasswdKey<'a> {
+    /// The number of a user.
+    User(u32),
+    /// The name of a user.
+    Name(&'a CStr),
 }
 
-/// The number of the user with that name.
-fn number_of(name: &str) -> Option<u32> {
-    let name = CString::new(name).ok()?;
-    entry(|entry, text, found| {
-        // SAFETY: values of ours, and a buffer of that length.
-        unsafe { libc::getpwnam_r(CStr::as_ptr(&name), entry, text.as_mut_ptr().cast(), text.len(), found) };
-    })
-}
-
-/// The number in the entry that `ask` finds.
-fn entry(ask: impl FnOnce(&mut libc::passwd, &mut [u8], &mut *mut libc::passwd)) -> Option<u32> {
+/// What `read` makes of an entry of the user database; `None` if there is no such entry.
+pub fn passwd_entry<T>(key: PasswdKey<'_>, read: impl FnOnce(&libc::passwd) -> T) -> Option<T> {
     let mut text = vec![0; 64 * 1024];
-    // SAFETY: all zero is a valid entry.
-    let mut entry = unsafe { std::mem::zeroed::<libc::passwd>() };
+    let (buffer, length) = (text.as_mut_ptr(), text.len());
     let mut found = std::ptr::null_mut();
-    ask(&mut entry, &mut text, &mut found);
-    (!found.is_null()).then_some(entry.pw_uid)
+    // SAFETY: all zero is a valid entry; it points into a buffer of that length, which outlives it.
+    unsafe {
+        let mut entry = std::mem::zeroed::<libc::passwd>();
+        match key {
+            PasswdKey::User(user) => libc::getpwuid_r(user, &mut entry, buffer, length, &mut found),
+            PasswdKey::Name(name) => libc::getpwnam_r(name.as_ptr(), &mut entry, buffer, length, &mut found),
+        };
+        (!found.is_null()).then(|| read(&entry))
+    }
 }
 
 /// The users of all processes, and who that is: themselves in our own user namespace, in another one its owner.

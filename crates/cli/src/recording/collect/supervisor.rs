@@ -5,22 +5,22 @@
 //! A worker that fails is started again. One that lost its supervisor is ended by the system.
 
 use super::Arguments;
-use super::diagnostics::{self, report};
-use super::exposition::{self, Socket};
-use super::metrics::{Metrics, MetricsFormat, WorkerReport};
+use super::diagnostics::report;
+use super::exposition::{Socket, Textfile};
+use super::metrics::Metrics;
 use super::real_user::{RealUser, RealUsers};
 use super::search::{Round, Search};
-use super::system::{most_descriptors, never_wait, signals, wait};
+use super::system::{most_descriptors, signals, wait};
+use super::worker_process::{PipeState, StartRequest, WorkerProcess};
+use crate::files::own_user;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::CStr;
 use std::fs;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,27 +38,10 @@ const MOST_USERS: usize = 1024;
 const MOST_OF_ONE: usize = 32;
 /// With more ring files than this a user is named: new ones are found later because of them.
 const MANY_FILES: u64 = 10_000;
-/// Memory limit of a worker: the content of a user's rings must not exhaust the machine.
-pub const MOST_MEMORY: u64 = 1 << 30;
-/// The longest line of a worker.
-const LONGEST: usize = 16 << 20;
-/// The longest line that a worker may complain in.
-const LONGEST_COMPLAINT: usize = 4096;
-/// Maximum number of reads from a worker in one turn: a worker that never stops must not block the others.
-const READS: usize = 64;
 /// How long workers may take to end.
 const LAST: Duration = Duration::from_secs(10);
 /// The waits before a worker that fails is started again.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
-
-struct WorkerProcess {
-    child: Child,
-    owner: RealUser,
-    /// The incomplete last line of its standard output.
-    line: Vec<u8>,
-    /// The incomplete last line of its standard error.
-    complaint: Vec<u8>,
-}
 
 /// A worker that failed.
 struct FailedWorker {
@@ -72,7 +55,6 @@ type HeldBack = BTreeMap<RealUser, BTreeSet<u32>>;
 /// What was found in the present round.
 #[derive(Default)]
 struct FoundUsers {
-    /// Ring files by user.
     files: BTreeMap<u32, u64>,
     held_back: HeldBack,
 }
@@ -91,7 +73,6 @@ struct Supervisor {
     workers: BTreeMap<u32, WorkerProcess>,
     failed: BTreeMap<u32, FailedWorker>,
     metrics: Arc<Mutex<Metrics>>,
-    /// Whether everything went well.
     is_well: bool,
 }
 
@@ -176,8 +157,7 @@ impl Supervisor {
 
     /// Starts a worker for the owner of a ring file, unless that user has one or must wait.
     fn consider(&mut self, path: &Path) {
-        // SAFETY: asks for our own number.
-        let me = unsafe { libc::geteuid() };
+        let me = own_user();
         let Ok(about) = fs::symlink_metadata(path) else { return };
         let user = about.uid();
         if !about.is_file() || me != 0 && user != me {
@@ -194,10 +174,11 @@ impl Supervisor {
             self.hold_back(owner, user);
             return;
         }
-        match self.spawn(me, user, about.gid()) {
-            Ok(child) => {
+        let request = StartRequest { folder: &self.folder, once: self.once, user, group: about.gid(), owner };
+        match WorkerProcess::start(&request) {
+            Ok(worker) => {
                 self.started.extend(self.once.then_some(user));
-                self.workers.insert(user, WorkerProcess { child, owner, line: Vec::new(), complaint: Vec::new() });
+                self.workers.insert(user, worker);
             }
             Err(error) => self.note_failure(user, &format!("cannot start: {error}")),
         }
@@ -242,39 +223,6 @@ impl Supervisor {
         let mut metrics = lock(&self.metrics);
         metrics.held_back = held_back.values().map(BTreeSet::len).sum::<usize>() as u64;
         metrics.ring_files = files.values().sum();
-    }
-
-    fn spawn(&self, me: u32, user: u32, group: u32) -> io::Result<Child> {
-        // Not by its path: that may be another version by now, or out of the user's reach.
-        let mut command = Command::new("/proc/self/exe");
-        command.args(["collect", "--worker"]).args(self.once.then_some("--once")).arg("--").arg(&self.folder);
-        // The environment of the supervisor is not passed on to users.
-        command.arg0("aclshim").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
-        let groups = (me == 0 && user != 0).then(|| groups(&self.folder, user, group));
-        if groups.is_some() || diagnostics::has_files() {
-            command.stderr(Stdio::piped());
-        }
-        // SAFETY: system calls only.
-        unsafe {
-            let parent = libc::getpid();
-            command.pre_exec(move || {
-                if let Some(groups) = &groups {
-                    // Nothing of ours is to be within the user's reach: no terminal, no descriptor.
-                    done(libc::setsid().min(0))?;
-                    close_at_exec();
-                    become_user(user, groups)?;
-                    let most = libc::rlimit { rlim_cur: MOST_MEMORY, rlim_max: MOST_MEMORY };
-                    done(libc::setrlimit(libc::RLIMIT_DATA, &most))?;
-                }
-                // After that: it would be forgotten otherwise.
-                done(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-                if libc::getppid() == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
-            });
-        }
-        let child = command.spawn()?;
-        child.stdout.iter().for_each(|pipe| never_wait(pipe.as_raw_fd()));
-        child.stderr.iter().for_each(|pipe| never_wait(pipe.as_raw_fd()));
-        Ok(child)
     }
 
     /// Reads the reports of all workers, and removes workers that have ended.
@@ -333,77 +281,6 @@ impl Supervisor {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum PipeState {
-    Something,
-    End,
-}
-
-impl WorkerProcess {
-    /// The pipes from its standard output and standard error.
-    fn pipes(&self) -> Vec<BorrowedFd<'_>> {
-        let Child { stdout, stderr, .. } = &self.child;
-        stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd)).collect()
-    }
-
-    /// Passes on what it complains of, line by line. [`say`] takes out what a terminal would act on.
-    fn relay(&mut self) {
-        let Some(pipe) = &mut self.child.stderr else { return };
-        let mut buffer = [0; LONGEST_COMPLAINT];
-        let mut is_over = false;
-        for _ in 0..READS {
-            match pipe.read(&mut buffer) {
-                Ok(0) => is_over = true,
-                Ok(read) => self.complaint.extend(&buffer[..read]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => is_over = true,
-            }
-            while let Some(end) = self.complaint.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = self.complaint.drain(..=end).collect();
-                report(format_args!("{}", String::from_utf8_lossy(&line[..end])));
-            }
-            if self.complaint.len() > LONGEST_COMPLAINT || is_over && !self.complaint.is_empty() {
-                let line = std::mem::take(&mut self.complaint);
-                report(format_args!("{}", String::from_utf8_lossy(&line)));
-            }
-            if is_over {
-                // Otherwise it would always be ready to be read.
-                self.child.stderr = None;
-                return;
-            }
-        }
-    }
-
-    /// Reads its reports.
-    fn read(&mut self, user: u32, metrics: &Mutex<Metrics>) -> PipeState {
-        self.relay();
-        let Some(pipe) = &mut self.child.stdout else { return PipeState::End };
-        let mut buffer = [0; 16 * 1024];
-        for _ in 0..READS {
-            let read = match pipe.read(&mut buffer) {
-                Ok(0) => return PipeState::End,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return PipeState::Something,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return PipeState::End,
-            };
-            self.line.extend(&buffer[..read]);
-            if self.line.len() > LONGEST {
-                return PipeState::End;
-            }
-            if let Some(end) = self.line.iter().rposition(|&byte| byte == b'\n') {
-                let newest = self.line[..end].rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
-                if let Ok(report) = serde_json::from_slice::<WorkerReport>(newest) {
-                    lock(metrics).workers.insert(user, report);
-                }
-                self.line.drain(..=end);
-            }
-        }
-        PipeState::Something
-    }
-}
-
 fn lock(metrics: &Mutex<Metrics>) -> MutexGuard<'_, Metrics> {
     metrics.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -413,89 +290,5 @@ fn how(status: ExitStatus) -> String {
         Some(libc::SIGBUS) => "ended by SIGBUS: somebody has cut a ring file short, or its folder is full".into(),
         Some(signal) => format!("ended by signal {signal}"),
         None => format!("ended with {}", status.code().unwrap_or_default()),
-    }
-}
-
-/// What a system call answered.
-pub fn done(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Has all descriptors but the first three closed by exec; between fork and exec.
-pub fn close_at_exec() {
-    // SAFETY: system calls on descriptors of the new process.
-    unsafe {
-        let flags = libc::CLOSE_RANGE_CLOEXEC as libc::c_uint;
-        if libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, flags) != 0 {
-            (3..4096).for_each(|fd| _ = libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC));
-        }
-    }
-}
-
-/// Gives up all rights but a user's; between fork and exec.
-///
-/// # Safety
-/// Nothing of this process may rely on its rights afterwards.
-pub unsafe fn become_user(user: u32, groups: &[libc::gid_t]) -> io::Result<()> {
-    // SAFETY: a list of that length; the caller's promise.
-    unsafe {
-        done(libc::setgroups(groups.len(), groups.as_ptr()))?;
-        done(libc::setresgid(groups[0], groups[0], groups[0]))?;
-        done(libc::setresuid(user, user, user))
-    }
-}
-
-/// The groups of a user, the primary group first. For a user without an entry on this machine, as in containers, the group of
-/// the ring: a file has its creator's group, unless the folder hands down its own.
-pub fn groups(folder: &Path, user: u32, of_ring: u32) -> Vec<libc::gid_t> {
-    const NOBODY: libc::gid_t = 65534;
-    let gives_own = fs::metadata(folder).is_ok_and(|about| about.mode() & libc::S_ISGID != 0);
-    let unknown = vec![if gives_own { NOBODY } else { of_ring }];
-    let mut text = vec![0; 64 * 1024];
-    // SAFETY: all zero is a valid entry; it points into `text`, which outlives it.
-    unsafe {
-        let mut entry = std::mem::zeroed::<libc::passwd>();
-        let mut found = std::ptr::null_mut();
-        libc::getpwuid_r(user, &mut entry, text.as_mut_ptr(), text.len(), &mut found);
-        if found.is_null() {
-            return unknown;
-        }
-        let mut groups = vec![0; 1024];
-        let mut count = groups.len() as libc::c_int;
-        let name = CStr::from_ptr(entry.pw_name);
-        if libc::getgrouplist(name.as_ptr(), entry.pw_gid, groups.as_mut_ptr(), &mut count) < 0 {
-            return vec![entry.pw_gid];
-        }
-        groups.truncate(count as usize);
-        groups.retain(|group| *group != entry.pw_gid);
-        groups.insert(0, entry.pw_gid);
-        groups
-    }
-}
-
-/// The file that metrics are written to.
-struct Textfile<'a> {
-    path: &'a Path,
-    written: Option<Instant>,
-    is_troubled: bool,
-}
-
-impl<'a> Textfile<'a> {
-    fn new(path: &'a Path) -> Self {
-        Self { path, written: None, is_troubled: false }
-    }
-
-    fn write(&mut self, metrics: &Mutex<Metrics>) {
-        self.written = Some(Instant::now());
-        let text = lock(metrics).render(MetricsFormat::Text);
-        match exposition::write(self.path, &text) {
-            Ok(()) => self.is_troubled = false,
-            Err(error) if !self.is_troubled => {
-                let path = self.path.display();
-                report(format_args!("aclshim: {path}: the metrics cannot be written: {error}; tried again"));
-                self.is_troubled = true;
-            }
-            Err(_) => {}
-        }
     }
 }

@@ -153,7 +153,6 @@ struct UserWorker {
     /// How full the fullest ring of each process was, in this minute and in the one before.
     fullest: BTreeMap<PathBuf, [u64; 2]>,
     minute: Instant,
-    /// The last report.
     last_report: String,
     /// The part of it that the supervisor has not read yet.
     unsent: Vec<u8>,

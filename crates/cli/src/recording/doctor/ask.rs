@@ -19,19 +19,13 @@ const MARK: &str = "aclshim-doctor-answer ";
 /// What a library says of itself.
 #[derive(Default, Serialize, Deserialize)]
 pub struct LibraryAnswer {
-    /// Why it could not be loaded.
     pub error: Option<String>,
-    /// The release of CANN.
     pub cann: Option<String>,
-    /// The product.
     pub product: Option<String>,
     /// Whether the program runs on the device's own processor.
     pub is_root_complex: Option<bool>,
-    /// Whether it is the simulated one.
     pub is_simulated: bool,
-    /// Functions of the table that it has.
     pub has: Vec<String>,
-    /// Functions of the table that it lacks.
     pub lacks: Vec<String>,
 }
 

@@ -22,7 +22,6 @@ const ENDIAN: LittleEndian = LittleEndian;
 /// An ELF file.
 #[derive(Default)]
 pub struct Image {
-    /// Where it is.
     pub path: PathBuf,
     /// The processor, an `EM_` number.
     pub machine: u16,

@@ -8,7 +8,6 @@ use std::fmt::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Nothing is wrong.
     Ok,
     /// Worth knowing.
     Warning,
@@ -44,9 +43,7 @@ struct CheckLine {
 pub struct DoctorReport {
     lines: Vec<CheckLine>,
     group: &'static str,
-    /// The program that was looked at.
     pub program: Option<String>,
-    /// Whether its calls will be seen.
     pub sight: Option<Sight>,
     /// What is known of the program's objects.
     pub objects: Vec<Value>,

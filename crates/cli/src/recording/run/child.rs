@@ -1,6 +1,6 @@
 //! The program as our child: started with what we were given, sent the signals that we are sent, and waited for.
 
-use super::group_signal::GroupSignalDetector;
+use super::group_signal::{GroupSignalDetector, only, take_pending};
 use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -71,20 +71,9 @@ fn all() -> libc::sigset_t {
     }
 }
 
-fn only(signal: c_int) -> libc::sigset_t {
-    // SAFETY: a set of ours.
-    unsafe {
-        let mut set = zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, signal);
-        set
-    }
-}
-
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// It exited with this status.
     Exited(u8),
     /// It was ended by this signal.
     Killed(c_int),
@@ -268,16 +257,6 @@ impl Child {
                 unsafe { libc::kill(self.pid, signal) };
             }
         }
-    }
-}
-
-/// A signal that waits for us, if it does.
-fn take_pending(signal: c_int) -> Option<libc::siginfo_t> {
-    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: values of ours, filled if a signal came.
-    unsafe {
-        let mut info = zeroed::<libc::siginfo_t>();
-        (libc::sigtimedwait(&only(signal), &mut info, &now) == signal).then_some(info)
     }
 }
 

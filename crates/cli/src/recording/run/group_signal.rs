@@ -10,7 +10,6 @@ use std::time::Duration;
 
 /// Our end of the helper process.
 pub struct GroupSignalDetector {
-    /// Its process id.
     pub pid: libc::pid_t,
     line: UnixStream,
     /// Whether it has been waited for: its number may be another's.
@@ -123,7 +122,7 @@ fn stand(mut line: UnixStream, us: libc::pid_t) {
             Ok(()) => {
                 let [kind, of @ ..] = order;
                 let of = i32::from_le_bytes(of);
-                let answer = kind == ASK && take_pending(of);
+                let answer = kind == ASK && take_pending(of).is_some();
                 if kind != ASK {
                     watched = (kind == WATCH).then_some(of);
                     was_left = false;
@@ -160,14 +159,24 @@ fn close_others(kept: libc::c_int) {
     }
 }
 
-fn take_pending(signal: libc::c_int) -> bool {
+/// A signal that is pending for this process, taken; `None` if it is not pending.
+pub fn take_pending(signal: libc::c_int) -> Option<libc::siginfo_t> {
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a set and a time of ours.
+    // SAFETY: values of ours, filled if a signal came.
     unsafe {
-        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        let mut info = std::mem::zeroed::<libc::siginfo_t>();
+        (libc::sigtimedwait(&only(signal), &mut info, &now) == signal).then_some(info)
+    }
+}
+
+/// The set of one signal.
+pub fn only(signal: libc::c_int) -> libc::sigset_t {
+    // SAFETY: a set of ours.
+    unsafe {
+        let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, signal);
-        libc::sigtimedwait(&set, std::ptr::null_mut(), &now) == signal
+        set
     }
 }
 

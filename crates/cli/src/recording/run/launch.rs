@@ -14,17 +14,13 @@ use std::process::ExitCode;
 
 /// A run that is over.
 pub struct CompletedRun {
-    /// How the program ended.
     pub end: ProgramEnd,
-    /// The program's process.
     pub pid: u32,
     /// Where its records are.
     pub place: RunFolders,
     /// Its processes were born after this moment.
     pub since_ns: u64,
-    /// How long it ran.
     pub duration_ns: u64,
-    /// Where its calls are recorded.
     pub record_source: RecordSource,
     /// Why no call could be seen.
     pub silent: Option<&'static str>,

@@ -26,15 +26,12 @@ pub struct RunRequest<'a> {
     pub enforce: bool,
     /// Other products that the run is judged for.
     pub as_products: &'a [String],
-    /// A settings file.
     pub config: Option<&'a Path>,
     /// Whether the simulated device goes in front.
     pub sim: bool,
     /// Whether only our own failures are reported.
     pub quiet: bool,
-    /// The program and its arguments.
     pub command: &'a [OsString],
-    /// Further environment variables.
     pub variables: Vec<(&'static str, OsString)>,
     /// Settings for which something else holds than their default.
     pub unless_set: &'a [(&'static Setting, &'a str)],
@@ -44,13 +41,11 @@ pub struct RunRequest<'a> {
 pub struct Plan {
     /// Where its rings and files are.
     pub place: RunFolders,
-    /// The environment of the program.
     pub environment: Vec<CString>,
     /// The entries of the environment that identify processes of the run.
     pub marks: Vec<Vec<u8>>,
     /// What makes no sense in the settings.
     pub complaints: Vec<String>,
-    /// Where the run can be read.
     pub record_source: RecordSource,
     /// Why no call can be seen.
     pub silent: Option<&'static str>,

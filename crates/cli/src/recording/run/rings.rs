@@ -1,6 +1,7 @@
 //! Draining the rings of a run from outside, while the program runs and, in a process of its own, afterwards.
 
 use super::say;
+use crate::files::own_user;
 use aclshim_collect::drain::outside::{Outside, Passed};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingReader};
@@ -15,7 +16,6 @@ use std::time::{Duration, Instant};
 /// Where rings are, and which are those of a run.
 #[derive(Clone)]
 pub struct RunFolders {
-    /// The folder of the rings.
     pub rings: PathBuf,
     /// Where their records go: others are none of ours.
     pub dir: PathBuf,
@@ -175,9 +175,7 @@ fn drain_alone(place: &RunFolders, marks: &[Vec<u8>]) {
 
 /// Rings for this directory that belong to other users, made since: they are read but not written.
 pub fn of_others(place: &RunFolders, since_ns: u64) -> Vec<(u32, u32)> {
-    // SAFETY: asks for a number.
-    let me = unsafe { libc::geteuid() };
-    let is_anothers = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.uid() != me);
+    let is_anothers = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.uid() != own_user());
     let files = reader::files(&place.rings).unwrap_or_default();
     let others = files.into_iter().filter(is_anothers).filter_map(|path| origin(&path));
     let of_run = others.filter(|origin| is_of(origin, &place.dir, since_ns));
@@ -191,9 +189,7 @@ pub fn own(place: &RunFolders) -> Vec<PathBuf> {
 }
 
 fn is_own(path: &Path) -> bool {
-    // SAFETY: asks for a number.
-    let me = unsafe { libc::geteuid() };
-    path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == me)
+    path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == own_user())
 }
 
 /// Whose ring a file is.

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 /// A folder for records.
 pub struct RecordFolder {
-    /// Where it is.
     pub path: PathBuf,
     /// The folder that it was made in, unless it was named.
     within: Option<PathBuf>,

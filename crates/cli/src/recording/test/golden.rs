@@ -29,7 +29,6 @@ pub struct GoldenVisitor {
 pub enum GoldenOutcome {
     /// The run is equal to the golden file.
     Same,
-    /// The file was written.
     Updated,
     /// They are not: in words.
     Differs(String),

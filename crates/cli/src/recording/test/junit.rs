@@ -7,30 +7,23 @@ use std::fmt::Write;
 
 /// The test cases of one process.
 pub struct JunitSuite {
-    /// Its program.
     pub name: String,
     /// When it began, as in `2026-11-16T15:04:05`.
     pub timestamp: String,
-    /// How long it took.
     pub seconds: f64,
-    /// The test cases.
     pub cases: Vec<JunitCase>,
 }
 
 /// A test case.
 pub struct JunitCase {
-    /// Its name.
     pub name: String,
-    /// How long it took.
     pub seconds: f64,
-    /// Its outcome.
     pub outcome: CaseOutcome,
 }
 
 /// The outcome of a test case.
 #[derive(PartialEq, Eq)]
 pub enum CaseOutcome {
-    /// It passed.
     Passed,
     /// Something was expected and not so: in a word, and in full.
     Failed(String, String),

@@ -31,7 +31,6 @@ pub struct ScopeResult {
     /// Its name.
     #[serde(rename = "scope")]
     pub name: String,
-    /// The process.
     pub pid: u32,
     /// How long it was open.
     #[serde(default)]
@@ -50,7 +49,6 @@ pub struct ScopeResult {
 /// A rule that was broken in a scope.
 #[derive(Deserialize, Debug)]
 pub struct ScopeFinding {
-    /// Its id.
     pub rule: String,
     /// Number of its findings that the scope had declared.
     #[serde(default)]
@@ -63,7 +61,6 @@ pub struct FailedExpectation {
     /// What kind of expectation it was.
     #[serde(default)]
     pub kind: String,
-    /// The whole message.
     pub text: String,
 }
 

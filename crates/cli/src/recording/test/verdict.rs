@@ -14,13 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// What a test comes to.
 pub struct TestVerdict<'a> {
-    /// The program's name.
     pub program: String,
-    /// Its run.
     pub ran: &'a CompletedRun,
     /// Whether anything of it was seen.
     pub is_watched: bool,
-    /// The results of its scopes.
     pub results: &'a Results,
     /// Scopes that have begun and not ended: what they expected was never looked at.
     pub open: Vec<String>,
@@ -34,9 +31,7 @@ pub struct TestVerdict<'a> {
 pub struct ExcessFindings {
     /// Its id, and the other product that it is about.
     pub rule: String,
-    /// Its severity.
     pub severity: Severity,
-    /// Number of findings.
     pub count: u64,
 }
 

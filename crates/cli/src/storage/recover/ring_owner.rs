@@ -1,6 +1,7 @@
 //! Whose a ring is, and recovering it with the rights of its owner.
 
-use crate::recording::collect::supervisor::{MOST_MEMORY, become_user, close_at_exec, done, groups};
+use crate::files::own_user;
+use crate::recording::collect::user_rights::{groups, run_as};
 use anyhow::{Context, Result, bail};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -10,16 +11,13 @@ use std::process::{Command, Stdio};
 
 /// The owner of a ring file.
 pub enum RingOwner {
-    /// It is our own.
     Us,
-    /// It is another user's.
     Another(OwningUser),
 }
 
 /// A user, and the group of a file of that user.
 #[derive(Clone, Copy)]
 pub struct OwningUser {
-    /// The user.
     pub id: u32,
     group: u32,
 }
@@ -28,22 +26,15 @@ pub struct OwningUser {
 pub struct Recovered {
     /// Its standard output.
     pub said: String,
-    /// Its standard error.
     pub errors: String,
     /// Whether all of it is written.
     pub is_done: bool,
 }
 
-/// The user that we are.
-pub fn me() -> u32 {
-    // SAFETY: asks for our own number.
-    unsafe { libc::geteuid() }
-}
-
 /// The owner of a file; of a link, not of what it leads to.
 pub fn of(path: &Path) -> io::Result<RingOwner> {
     let about = std::fs::symlink_metadata(path)?;
-    Ok(if about.uid() == me() {
+    Ok(if about.uid() == own_user() {
         RingOwner::Us
     } else {
         RingOwner::Another(OwningUser { id: about.uid(), group: about.gid() })
@@ -52,7 +43,7 @@ pub fn of(path: &Path) -> io::Result<RingOwner> {
 
 /// Recovers a ring of another user in a process that has the rights of that user and no others. Only root can.
 pub fn recover_as(path: &Path, user: OwningUser, out: Option<&Path>) -> Result<Recovered> {
-    if me() != 0 {
+    if own_user() != 0 {
         bail!(
             "it belongs to user {}: only that user and root can recover it; `aclshim merge -o DIR {}` copies what it holds",
             user.id,
@@ -68,17 +59,7 @@ pub fn recover_as(path: &Path, user: OwningUser, out: Option<&Path>) -> Result<R
     }
     command.arg("--").arg(&path).env_clear().current_dir("/").stdin(Stdio::null());
     let groups = groups(path.parent().unwrap_or(Path::new("/")), user.id, user.group);
-    // SAFETY: system calls only.
-    unsafe {
-        command.pre_exec(move || {
-            // Nothing of root's is to be within the user's reach: no terminal, no descriptor.
-            done(libc::setsid().min(0))?;
-            close_at_exec();
-            become_user(user.id, &groups)?;
-            let most = libc::rlimit { rlim_cur: MOST_MEMORY, rlim_max: MOST_MEMORY };
-            done(libc::setrlimit(libc::RLIMIT_DATA, &most))
-        });
-    }
+    run_as(&mut command, user.id, groups);
     let mut child = command.spawn().with_context(|| format!("cannot become user {}", user.id))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (said, errors) = std::thread::scope(|scope| {
