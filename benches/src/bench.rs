@@ -25,7 +25,7 @@ mod variant;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
-const USAGE: &str = "usage: aclshim-bench [--quick | --rounds N] [--only-reading] [--out FILE]";
+const USAGE: &str = "usage: aclshim-bench [--quick | --rounds N] [--only-reading] [--against FOLDER] [--out FILE]";
 const FULL: usize = 80;
 const QUICK: usize = 4;
 
@@ -33,11 +33,13 @@ struct Arguments {
     rounds: usize,
     /// Whether calls are left out, and only the reading of traces is measured.
     only_reading: bool,
+    /// A folder with `libaclshim.so` and `aclshim` of another build, which take turns with this one's.
+    against: Option<PathBuf>,
     out: Option<PathBuf>,
 }
 
 fn arguments() -> Result<Arguments> {
-    let mut wanted = Arguments { rounds: FULL, only_reading: false, out: None };
+    let mut wanted = Arguments { rounds: FULL, only_reading: false, against: None, out: None };
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
         match argument.as_str() {
@@ -46,6 +48,7 @@ fn arguments() -> Result<Arguments> {
                 wanted.rounds = given.next().context(USAGE)?.parse().ok().filter(|&n| n > 0).context(USAGE)?
             }
             "--only-reading" => wanted.only_reading = true,
+            "--against" => wanted.against = Some(given.next().context(USAGE)?.into()),
             "--out" => wanted.out = Some(given.next().context(USAGE)?.into()),
             _ => bail!("{USAGE}"),
         }
@@ -54,12 +57,12 @@ fn arguments() -> Result<Arguments> {
 }
 
 fn main() -> Result<()> {
-    let Arguments { rounds, only_reading, out } = arguments()?;
+    let Arguments { rounds, only_reading, against, out } = arguments()?;
     let scratch = scratch::Scratch::new()?;
     let out = out.unwrap_or_else(|| scratch.bench.join("bench.json"));
-    let variants = preload::available(&scratch)?;
+    let variants = preload::available(&scratch, against.as_deref())?;
 
-    let reading = reading::Reading::measure(&variants, &scratch, rounds)?;
+    let reading = reading::Reading::measure(&variants, &scratch, against.as_deref(), rounds)?;
     let calls = if only_reading { 0 } else { rounds };
     let mut measured = rounds::measure(&variants, &scratch, calls)?;
     let paced = if only_reading { None } else { rounds::paced(&variants, &scratch, rounds)? };
@@ -71,6 +74,9 @@ fn main() -> Result<()> {
     std::fs::write(&out, report.json()).with_context(|| format!("{} cannot be written", out.display()))?;
     if !only_reading {
         println!("{}", report.table());
+    }
+    if against.is_some() {
+        println!("{}", report.comparison());
     }
     print!("{}", report.goals());
     println!("\n{}", out.display());

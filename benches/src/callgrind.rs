@@ -14,13 +14,13 @@ pub fn count(variants: &[Ready], scratch: &Scratch, all: &mut [Measured]) {
         return;
     }
     for (variant, measured) in variants.iter().zip(all) {
-        progress::show(format_args!("instructions of {}", variant.row.name));
+        progress::show(format_args!("instructions of {}", variant.name));
         // Two runs differ in their calls and in nothing else: what start and end cost is in both.
         let [fewer, more] = variant.row.load.counted;
         match total(variant, scratch, fewer).and_then(|less| Ok(total(variant, scratch, more)? - less)) {
             Ok(difference) => measured.instructions = Some(difference as f64 / (more - fewer) as f64),
             // What was measured before is not to be lost by it.
-            Err(error) => eprintln!("left out: instructions of {}: {error:#}", variant.row.name),
+            Err(error) => eprintln!("left out: instructions of {}: {error:#}", variant.name),
         }
     }
     progress::clear();

@@ -66,7 +66,7 @@ fn run_program<T>(
     arguments: &[impl AsRef<str>],
     look: impl FnOnce() -> Result<T>,
 ) -> Result<(Printed, T)> {
-    let name = variant.row.name;
+    let name = &variant.name;
     let output = command(program, variant, scratch)
         .args(arguments.iter().map(AsRef::as_ref))
         .output()

@@ -3,11 +3,11 @@
 use crate::compiler::{self, chosen};
 use crate::scratch::Scratch;
 use crate::session::Session;
-use crate::variant::{VARIANTS, Variant};
-use anyhow::{Result, ensure};
+use crate::variant::{SHIM, VARIANTS, Variant};
+use anyhow::{Context, Result, ensure};
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A preloaded library.
 pub enum Preload {
@@ -30,6 +30,8 @@ pub enum Preload {
 
 /// A variant that can run here.
 pub struct Ready {
+    /// Its key in `bench.json`: that of its row, with [`OTHER`] behind it for the other build.
+    pub name: String,
     /// Its row.
     pub row: &'static Variant,
     /// The library to preload.
@@ -50,12 +52,28 @@ impl Display for LeftOut {
 
 impl Error for LeftOut {}
 
-/// All variants with their libraries built; one that cannot run here is named and left out.
-pub fn available(scratch: &Scratch) -> Result<Vec<Ready>> {
+/// What the name of a variant ends with whose library is that of the other build.
+pub const OTHER: &str = "@other";
+
+/// All variants with their libraries built; one that cannot run here is named and left out. Variants of the shim are there
+/// twice if there is another build `against` which they are measured.
+pub fn available(scratch: &Scratch, against: Option<&Path>) -> Result<Vec<Ready>> {
     let mut ready = Vec::new();
     for row in VARIANTS {
         match prepared(row, scratch) {
-            Ok(variant) => ready.push(variant),
+            Ok(variant) => {
+                ready.push(variant);
+                if let (Some(folder), Preload::Cargo(file @ SHIM)) = (against, &row.preload) {
+                    let library = folder.join(file).canonicalize();
+                    let library = library.with_context(|| format!("there is no {file} in {}", folder.display()))?;
+                    ready.push(Ready {
+                        name: format!("{}{OTHER}", row.name),
+                        row,
+                        library: Some(library),
+                        session: None,
+                    });
+                }
+            }
             Err(error) => {
                 let why: LeftOut = error.downcast()?;
                 eprintln!("left out: {}: {why}", row.name);
@@ -74,7 +92,7 @@ fn prepared(row: &'static Variant, scratch: &Scratch) -> Result<Ready> {
         Preload::Peer { source, package } => Some(compile_peer(source, package, output)?),
         Preload::Lttng(source) => Some(compile_peer(source, "lttng-ust >= 2.13", output)?),
     };
-    let mut ready = Ready { row, library, session: None };
+    let mut ready = Ready { name: row.name.to_owned(), row, library, session: None };
     if let Preload::Lttng(_) = row.preload {
         // A tracer that does not work here is no reason to measure nothing.
         ready.session = Some(Session::start(scratch, &ready).map_err(|error| LeftOut(format!("{error:#}")))?);

@@ -26,12 +26,16 @@ pub struct Reading {
     pub calls: u64,
     /// Seconds of `aclshim stat` over all calls.
     pub stat: Samples,
+    /// As `stat`, of the other build.
+    pub stat_other: Samples,
     /// Seconds of a loop that reads the same file record by record.
     pub bare: Samples,
     /// The most memory of `stat`, over that for a tenth of the calls.
     pub growth: Option<f64>,
     /// Seconds of a parquet export of fewer calls.
     pub parquet: Samples,
+    /// As `parquet`, of the other build.
+    pub parquet_other: Samples,
     /// Seconds of pyarrow to write the columns of that export.
     pub pyarrow: Samples,
     /// Calls a second that babeltrace2 reads of an LTTng trace.
@@ -80,8 +84,8 @@ impl Reading {
         Some(self.calls_per_s()? / self.babeltrace?)
     }
 
-    /// Measures all of it.
-    pub fn measure(variants: &[Ready], scratch: &Scratch, rounds: usize) -> Result<Self> {
+    /// Measures all of it, and the command of another build beside it.
+    pub fn measure(variants: &[Ready], scratch: &Scratch, against: Option<&Path>, rounds: usize) -> Result<Self> {
         let scale = Scale::new(rounds);
         let aclshim = scratch.built.join("aclshim");
         ensure!(aclshim.exists(), "there is no {}: `make build` makes it", aclshim.display());
@@ -92,8 +96,9 @@ impl Reading {
             generate::generate(&path, calls).map(|()| path)
         };
         let (long, short) = (file("long", scale.calls)?, file("short", scale.calls / 10)?);
-        let stat = |trace: &Path| {
-            let mut command = Command::new(&aclshim);
+        let other = against.map(|folder| folder.join("aclshim"));
+        let stat = |aclshim: &Path, trace: &Path| {
+            let mut command = Command::new(aclshim);
             command.args(["stat", "--json"]).arg(trace);
             run(command)
         };
@@ -102,19 +107,22 @@ impl Reading {
         for round in 0..reads {
             progress::show(format_args!("reading, round {} of {reads}", round + 1));
             reading.bare.push(bare(&long, scale.calls)?);
-            let cost = stat(&long)?;
+            let cost = stat(&aclshim, &long)?;
             reading.stat.push(cost.seconds);
             most = cost.kib;
+            if let Some(other) = &other {
+                reading.stat_other.push(stat(other, &long)?.seconds);
+            }
         }
-        reading.growth = Some(most as f64 / stat(&short)?.kib as f64);
+        reading.growth = Some(most as f64 / stat(&aclshim, &short)?.kib as f64);
         fs::remove_file(long)?;
-        reading.export(&aclshim, &file("export", scale.exported)?, scratch, exports)?;
+        reading.export([Some(&aclshim), other.as_ref()], &file("export", scale.exported)?, scratch, exports)?;
         reading.babeltrace = babeltrace(variants, scratch, scale.traced)?;
         progress::clear();
         Ok(reading)
     }
 
-    fn export(&mut self, aclshim: &Path, trace: &Path, scratch: &Scratch, rounds: usize) -> Result<()> {
+    fn export(&mut self, aclshim: [Option<&PathBuf>; 2], trace: &Path, scratch: &Scratch, rounds: usize) -> Result<()> {
         let python = scratch.built.parent().context("target")?.join("python/bin/python3");
         let script = compiler::source("../pyarrow_write.py");
         let has_pyarrow = python.exists()
@@ -126,9 +134,15 @@ impl Reading {
         for round in 0..rounds {
             progress::show(format_args!("parquet, round {} of {rounds}", round + 1));
             let out = scratch.own.join(format!("parquet-{round}"));
-            let mut command = Command::new(aclshim);
-            command.args(["export", "--format", "parquet", "-o"]).arg(&out).arg(trace);
-            self.parquet.push(run(command)?.seconds);
+            for (aclshim, seconds) in aclshim.into_iter().zip([&mut self.parquet, &mut self.parquet_other]).rev() {
+                let Some(aclshim) = aclshim else { continue };
+                if out.exists() {
+                    fs::remove_dir_all(&out)?;
+                }
+                let mut command = Command::new(aclshim);
+                command.args(["export", "--format", "parquet", "-o"]).arg(&out).arg(trace);
+                seconds.push(run(command)?.seconds);
+            }
             let ran = Command::new(&python).arg(&script).arg(&out).output()?;
             let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
             let errors = String::from_utf8_lossy(&ran.stderr).into_owned();

@@ -4,7 +4,7 @@ use crate::balance::Paced;
 use crate::figure::{Case, Column, KEYS, OF_A_CALL, OF_A_PROCESS};
 use crate::goal::{Bound, GOALS, Goal};
 use crate::measured::Measured;
-use crate::preload::Ready;
+use crate::preload::{OTHER, Ready};
 use crate::reading::Reading;
 use crate::variant::Variant;
 use serde_json::{Map, Value, json};
@@ -30,11 +30,13 @@ impl Report<'_> {
         self.cases().find_map(|(name, case)| (name == wanted).then_some(case))
     }
 
-    fn cases(&self) -> impl Iterator<Item = (&'static str, Case<'_>)> {
-        let name = |ready: &Ready| ready.row.name;
-        let limit = self.variants.iter().position(|ready| name(ready) == "limit").map(|at| &self.measured[at]);
+    fn cases(&self) -> impl Iterator<Item = (&str, Case<'_>)> {
+        let limit = self.variants.iter().position(|ready| ready.name == "limit").map(|at| &self.measured[at]);
         let direct = &self.measured[0];
-        self.variants.iter().zip(self.measured).map(move |(ready, of)| (name(ready), Case { of, direct, limit }))
+        self.variants
+            .iter()
+            .zip(self.measured)
+            .map(move |(ready, of)| (ready.name.as_str(), Case { of, direct, limit }))
     }
 
     /// The file: each key holds variant -> figure; a variant for which none was taken is not in it.
@@ -64,6 +66,8 @@ impl Report<'_> {
             "stat_calls_per_s": of.calls_per_s(),
             "stat_rss_growth": of.growth,
             "parquet_s": of.parquet.min(),
+            "stat_other_s": of.stat_other.min(),
+            "parquet_other_s": of.parquet_other.min(),
             "pyarrow_s": of.pyarrow.min(),
             "babeltrace2_calls_per_s": of.babeltrace,
         });
@@ -88,6 +92,26 @@ impl Report<'_> {
                 paced.late_us / 1000.0
             ))
         ));
+        lines.join("\n") + "\n"
+    }
+
+    /// This build beside the other: each figure that both have, as a multiple of the other's.
+    pub fn comparison(&self) -> String {
+        let mut lines = vec![format!("{:<30}{:<20}{:>12}{:>12}{:>9}", "figure", "variant", "other", "this", "x other")];
+        let mut add = |key: &str, variant: &str, other: Option<f64>, this: Option<f64>| {
+            let (Some(other), Some(this)) = (other, this) else { return };
+            lines.push(format!("{key:<30}{variant:<20}{other:>12.3}{this:>12.3}{:>9.3}", this / other));
+        };
+        for (key, figure) in KEYS {
+            for (name, case) in self.cases() {
+                if let Some(other) = self.case(&format!("{name}{OTHER}")) {
+                    add(key, name, figure(&other), figure(&case));
+                }
+            }
+        }
+        let of = &self.reading;
+        add("seconds", "stat", of.stat_other.min(), of.stat.min());
+        add("seconds", "export", of.parquet_other.min(), of.parquet.min());
         lines.join("\n") + "\n"
     }
 

@@ -60,7 +60,9 @@ const BURSTS: Load = Load { warm_ms: 3, burst_us: 1000, bursts: 20, counted: [10
 /// minimum is not a moment of luck. The calls that are counted fit into a ring: the drain is too slow under callgrind.
 pub const SUSTAINED: Load = Load { warm_ms: 50, burst_us: 10_000, bursts: 4, counted: [100, 900] };
 
-const SHIM: Preload = Preload::Cargo("libaclshim.so");
+/// The library that is measured.
+pub const SHIM: &str = "libaclshim.so";
+
 const RING: Leaves = Leaves { ring: Left::File(""), log: Left::Nothing };
 const LOG: Leaves = Leaves { ring: Left::Nothing, log: Left::File("") };
 
@@ -87,7 +89,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "off",
         what: "the shim, ACLSHIM_MODE=off",
-        preload: SHIM,
+        preload: Preload::Cargo(SHIM),
         settings: &[("ACLSHIM_MODE", "off")],
         load: BURSTS,
         leaves: Leaves::NOTHING,
@@ -96,7 +98,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "check",
         what: "the shim, ACLSHIM_MODE=enforce and no record: checks only",
-        preload: SHIM,
+        preload: Preload::Cargo(SHIM),
         settings: &[("ACLSHIM_RECORD", "off"), ("ACLSHIM_MODE", "enforce")],
         load: BURSTS,
         leaves: Leaves { ring: Left::Anything, log: Left::Nothing },
@@ -105,7 +107,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "record",
         what: "the shim, full record, overwrites the oldest, no drain",
-        preload: SHIM,
+        preload: Preload::Cargo(SHIM),
         settings: &[("ACLSHIM_RECORD", "flight"), ("ACLSHIM_DRAIN", "off")],
         load: BURSTS,
         leaves: RING,
@@ -114,7 +116,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "record_items_apart",
         what: "as record, without the rules about the items' addresses",
-        preload: SHIM,
+        preload: Preload::Cargo(SHIM),
         settings: &[("ACLSHIM_RECORD", "flight"), ("ACLSHIM_DRAIN", "off"), ("ACLSHIM_RULES", "BATCH-UNORDERED=off")],
         load: BURSTS,
         leaves: RING,
@@ -123,7 +125,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "record_drained",
         what: "the shim as it is by default, under a sustained load",
-        preload: SHIM,
+        preload: Preload::Cargo(SHIM),
         settings: &[],
         load: SUSTAINED,
         // What is drained need not stay in the ring.

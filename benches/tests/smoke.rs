@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// One round, run as a user would; what was written and what was printed.
+/// One round, run as a user would, against itself as another build; what was written and what was printed.
 fn one_round() -> (Value, String) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let out = root.join("target/bench").join(format!("smoke-{}.json", std::process::id()));
@@ -18,7 +18,7 @@ fn one_round() -> (Value, String) {
             make.env_remove(name);
         }
     }
-    make.args(["--silent", "bench"]).arg(format!("BENCH=--rounds 1 --out {}", out.display()));
+    make.args(["--silent", "bench"]).arg(format!("BENCH=--rounds 1 --against target/release --out {}", out.display()));
     let ran = make.current_dir(&root).stdin(Stdio::null()).output().expect("make");
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(ran.status.success(), "{printed}{}", String::from_utf8_lossy(&ran.stderr));
@@ -85,6 +85,16 @@ fn one_round_writes_every_key_with_a_number_for_every_variant() {
     for key in ["calls", "not_recorded", "expected", "late_us"] {
         assert!(written["paced_8x100k"][key].is_number(), "{key}: {}", written["paced_8x100k"]);
     }
+
+    for (figure, variant) in [("ns", "off"), ("ns", "record"), ("first_call_us", "record_drained"), ("seconds", "stat")]
+    {
+        let is_compared = |line: &str| line.split_whitespace().take(2).eq([figure, variant]);
+        assert!(
+            printed.lines().any(is_compared),
+            "{figure} of {variant} is not compared with the other build:\n{printed}"
+        );
+    }
+    positive(&written, "ns", &["off@other", "record@other"]);
 
     for variant in ALL {
         let rows = printed.lines().filter(|line| line.split_whitespace().next() == Some(variant)).count();
