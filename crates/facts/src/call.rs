@@ -126,7 +126,7 @@ impl Call {
     #[inline(always)]
     pub fn reporting(self, fail_index: *mut usize) -> Self {
         match self.form {
-            Form::Batch(batch) => form(Form::Batch(Batch { fail_index: Some(fail_index), ..batch })),
+            Form::Batch(batch) => Self { form: Form::Batch(Batch { fail_index: Some(fail_index), ..batch }), ..self },
             _ => self,
         }
     }
@@ -318,11 +318,12 @@ mod tests {
     #[test]
     fn naming_a_fail_index_keeps_the_rest_of_the_batch() {
         let mut index = 0;
-        let call = batch(null_mut(), null_mut(), null_mut(), null_mut(), 3, null_mut(), null_mut(), 1)
-            .reporting(&mut index)
-            .on(null_mut());
-        let Form::Batch(batch) = call.form else { panic!("still a batch") };
-        assert_eq!((batch.items, batch.attr_count, call.stream), (3, 1, Some(null_mut())));
-        assert_eq!(batch.fail_index, Some(&raw mut index));
+        let fail_index = &raw mut index;
+        let call = batch(null_mut(), null_mut(), null_mut(), null_mut(), 3, null_mut(), null_mut(), 1);
+        for call in [call.reporting(fail_index).on(null_mut()), call.on(null_mut()).reporting(fail_index)] {
+            let Form::Batch(batch) = call.form else { panic!("still a batch") };
+            assert_eq!((batch.items, batch.attr_count, call.stream), (3, 1, Some(null_mut())));
+            assert_eq!(batch.fail_index, Some(fail_index));
+        }
     }
 }
