@@ -76,7 +76,7 @@ fn a_code_that_is_in_no_table_is_told_by_its_kind_and_nonsense_is_not() {
 fn every_function_is_explained_with_its_rules() {
     let names: Vec<&str> = FUNCTIONS.iter().map(|row| row.name).collect();
     let (all, exit) = explained(&names);
-    assert_eq!((all.len(), exit), (21, Some(0)));
+    assert_eq!((all.len(), exit), (FUNCTIONS.len(), Some(0)));
     for (row, told) in FUNCTIONS.iter().zip(&all) {
         let text = told["text"].as_str().unwrap();
         assert!(text.contains(&row.c_declaration()) && text.contains(row.summary), "{text}");

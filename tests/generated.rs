@@ -3,7 +3,7 @@
 
 mod support;
 
-use aclshim_facts::Function;
+use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_facts::rule::{Phase, Step};
 use aclshim_facts::rules::{Check, RULES, checklist};
 use std::fs;
@@ -40,6 +40,18 @@ fn the_pages_are_the_ones_that_the_tables_make() {
     }
     is_fresh("docs/trace-format.md", &aclshim_trace::documents::trace_format_page());
     is_fresh("docs/log-schema.md", &aclshim_collect::log::schema::log_schema_page());
+}
+
+/// For the hosts that do something with every function: `EACH_FUNCTION(X)` is `X(name, (parameters), (arguments))` of each.
+#[test]
+fn the_list_of_functions_for_the_hosts_is_the_table() {
+    let mut made = String::from("/* The function table. Made by `make docs`. */\n#define EACH_FUNCTION(X)");
+    for row in FUNCTIONS {
+        let parameters = row.c_declaration().split_once('(').map(|(_, rest)| format!("({rest}")).unwrap();
+        let arguments: Vec<_> = row.arguments.iter().map(|argument| argument.name).collect();
+        made += &format!(" \\\n    X({}, {parameters}, ({}))", row.name, arguments.join(", "));
+    }
+    is_fresh("tests/hosts/functions.h", &(made + "\n"));
 }
 
 /// Records hold numbers of rules, logs and settings hold ids: a rule of the committed page may not be changed, not even by

@@ -1,5 +1,5 @@
 /*
- * The 21 functions, each called exactly once with arguments that the default
+ * Every function, each called exactly once with arguments that the default
  * product accepts. What differs from host to host is only how the functions
  * were found: a host fills `struct calls`, or defines BIND_DIRECT and calls
  * them by name through its procedure linkage table.
@@ -21,31 +21,9 @@
 
 #include "acl/acl.h"
 #include "acl/ascendcl_sim.h"
+#include "functions.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* the vendor's header marks some */
-
-#define EACH_CALL(X)                                                                                                   \
-    X(aclrtMemcpy)                                                                                                     \
-    X(aclrtMemcpyAsync)                                                                                                \
-    X(aclrtMemcpyAsyncWithCondition)                                                                                   \
-    X(aclrtMemcpy2d)                                                                                                   \
-    X(aclrtMemcpy2dAsync)                                                                                              \
-    X(aclrtMemcpyBatch)                                                                                                \
-    X(aclrtMemcpyBatchV2)                                                                                              \
-    X(aclrtMemcpyBatchAsync)                                                                                           \
-    X(aclrtMemcpyBatchAsyncV2)                                                                                         \
-    X(aclrtMemcpyAsyncWithOffset)                                                                                      \
-    X(aclrtGetMemcpyDescSize)                                                                                          \
-    X(aclrtSetMemcpyDesc)                                                                                              \
-    X(aclrtMemcpyAsyncWithDesc)                                                                                        \
-    X(aclrtMemcpyToSymbol)                                                                                             \
-    X(aclrtMemcpyFromSymbol)                                                                                           \
-    X(aclrtMemcpyToSymbolAsync)                                                                                        \
-    X(aclrtMemcpyFromSymbolAsync)                                                                                      \
-    X(aclrtMemset)                                                                                                     \
-    X(aclrtMemsetAsync)                                                                                                \
-    X(aclrtMemsetD32)                                                                                                  \
-    X(aclrtMemsetD32Async)
 
 /* What has to be there before anything can be copied. */
 #define EACH_TOOL(X)                                                                                                   \
@@ -58,9 +36,9 @@
     X(ascendclSimRegisterSymbol)                                                                                       \
     X(ascendclSimCalls)
 
-#define POINTER(name) __typeof__(name) *to_##name;
+#define POINTER(name, ...) __typeof__(name) *to_##name;
 struct calls {
-    EACH_CALL(POINTER)
+    EACH_FUNCTION(POINTER)
 };
 struct tools {
     EACH_TOOL(POINTER)
@@ -68,7 +46,7 @@ struct tools {
 #undef POINTER
 
 /* For initialisers: the addresses as the linker binds them. */
-#define ADDRESS(name) &name,
+#define ADDRESS(name, ...) &name,
 
 static inline void *must(void *found, const char *what)
 {
@@ -79,11 +57,11 @@ static inline void *must(void *found, const char *what)
     return found;
 }
 
-#define LOOK_UP(name) *(void **)&filled.to_##name = must(dlsym(handle, #name), #name);
+#define LOOK_UP(name, ...) *(void **)&filled.to_##name = must(dlsym(handle, #name), #name);
 static inline struct calls calls_of(void *handle)
 {
     struct calls filled;
-    EACH_CALL(LOOK_UP)
+    EACH_FUNCTION(LOOK_UP)
     return filled;
 }
 
@@ -139,8 +117,8 @@ static inline aclrtMemcpyBatchAttr *aim(void **dsts, void **srcs, size_t *maxs, 
 static inline int run_all(const struct calls *calls, const struct tools *tools)
 {
     enum { SIZE = 1 << 16 };
-#define INDEX(name) at_##name,
-    enum { EACH_CALL(INDEX) COUNT };
+#define INDEX(name, ...) at_##name,
+    enum { EACH_FUNCTION(INDEX) COUNT };
 #undef INDEX
     static char variable[2048];
     int code[COUNT] = {0};
@@ -202,10 +180,10 @@ static inline int run_all(const struct calls *calls, const struct tools *tools)
     DO(aclrtMemcpyAsyncWithCondition, 0x7003, back, SIZE, dev + 0x4000, 0x7003, ACL_MEMCPY_DEVICE_TO_HOST, stream);
 
     /* Read at the end, so that a call that reached the vendor by the way of another one shows too. */
-#define REPORT(name)                                                                                                   \
+#define REPORT(name, ...)                                                                                              \
     printf("%s code=%d vendor=%llu bytes=%zu\n", #name, code[at_##name],                                               \
            (unsigned long long)TOOL(ascendclSimCalls)(#name), bytes[at_##name]);
-    EACH_CALL(REPORT)
+    EACH_FUNCTION(REPORT)
 #undef REPORT
     unsigned long sum = desc_size;
     for (int i = 0; i < SIZE; i++)

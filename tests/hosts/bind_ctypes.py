@@ -1,4 +1,4 @@
-"""The 21 functions, each called once, as a Python program calls them that opens the vendor's library by ctypes.
+"""Every function, each called once, as a Python program calls them that opens the vendor's library by ctypes.
 
 Prints what bind_calls.h prints.
 """

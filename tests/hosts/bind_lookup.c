@@ -7,11 +7,11 @@
  */
 #include "bind_calls.h"
 
-#define LOOK_UP(name) *(void **)&filled.to_##name = must(dlvsym(handle, #name, "BIND_1"), #name);
+#define LOOK_UP(name, ...) *(void **)&filled.to_##name = must(dlvsym(handle, #name, "BIND_1"), #name);
 static struct calls versioned_calls_of(void *handle)
 {
     struct calls filled;
-    EACH_CALL(LOOK_UP)
+    EACH_FUNCTION(LOOK_UP)
     return filled;
 }
 

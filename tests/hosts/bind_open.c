@@ -10,15 +10,15 @@
 #include "bind_calls.h"
 
 #ifdef BIND_TAKES_ADDRESSES
-#define TAKE(name) *(void *volatile *)&taken.to_##name = (void *)&name;
+#define TAKE(name, ...) *(void *volatile *)&taken.to_##name = (void *)&name;
 static struct calls taken;
 #else
-#define TAKE(name)
+#define TAKE(name, ...)
 #endif
 
 int main(int argc, char **argv)
 {
-    EACH_CALL(TAKE)
+    EACH_FUNCTION(TAKE)
     if (argc < 3)
         return 64;
     int flags = strstr(argv[1], "now") ? RTLD_NOW : RTLD_LAZY;

@@ -19,8 +19,8 @@ struct Registry {
     void add(const char *name) { functions[name] = must(dlsym(vendor(), name), name); }
     Registry()
     {
-#define ADD(name) add(#name);
-        EACH_CALL(ADD)
+#define ADD(name, ...) add(#name);
+        EACH_FUNCTION(ADD)
     }
 };
 
@@ -31,8 +31,8 @@ const Registry registry;
 extern "C" int bind_run(int, char **)
 {
     calls table;
-#define TAKE(name) table.to_##name = reinterpret_cast<decltype(table.to_##name)>(registry.functions.at(#name));
-    EACH_CALL(TAKE)
+#define TAKE(name, ...) table.to_##name = reinterpret_cast<decltype(table.to_##name)>(registry.functions.at(#name));
+    EACH_FUNCTION(TAKE)
     const tools with = tools_of(vendor());
     int code = 1;
     std::thread([&] { code = run_all(&table, &with); }).join();

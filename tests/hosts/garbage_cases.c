@@ -1,6 +1,6 @@
 /* garbage_cases each | sweep COUNT [bare]
  *
- * Calls the 21 functions with bad arguments and prints what came of each call: its code, what it did to *failIndex,
+ * Calls every function with bad arguments and prints what came of each call: its code, what it did to *failIndex,
  * errno, the streams and the memory, or the signal that it died of.
  * each:  every argument in turn takes every bad value while the others are good; each case in a child of its own.
  * sweep: COUNT random combinations a function, always the same ones; a child makes cases until it dies of one.
@@ -51,7 +51,7 @@ static int function_count, pool_count;
 
 /* Shared with the children. */
 static struct outcome *outcomes;
-static volatile uint64_t *calls; /* how many calls of the 21 were begun, by any thread */
+static volatile uint64_t *calls; /* how many calls of them were begun, by any thread */
 
 static unsigned char *host, *pinned, *readonly, *zeros, *back;
 static void *device, *device2, *nowhere = (void *)16, *hole;

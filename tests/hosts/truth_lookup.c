@@ -1,5 +1,5 @@
-/* truth_lookup NAME...: what every way to look each name up finds, and what dlerror says then. Without names: the 21
- * functions. One line a lookup. */
+/* truth_lookup NAME...: what every way to look each name up finds, and what dlerror says then. Without names: every
+ * function of the table. One line a lookup. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
