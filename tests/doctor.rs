@@ -132,7 +132,11 @@ fn what_is_there_is_told_and_the_verdict_comes_first() {
     told.is_well();
     told.says("shim", "ok", &["libaclshim.so", "version 0.1.0, as this command"]).says("shim-loads", "ok", &["glibc"]);
     told.says("preload", "ok", &["not set"]).says("vendor", "ok", &["sim/libascendcl.so", "simulated", "CANN 9"]);
-    told.says("product", "ok", &["Ascend910B1", "Atlas A2"]).says("vendor-functions", "ok", &[&format!("all {} functions", FUNCTIONS.len())]);
+    told.says("product", "ok", &["Ascend910B1", "Atlas A2"]).says(
+        "vendor-functions",
+        "ok",
+        &[&format!("all {} functions", FUNCTIONS.len())],
+    );
     told.says("dir", "ok", &["will be made", "free"]).says("settings", "ok", &["ACLSHIM_DIR="]);
     let text = Run::new(target("release/aclshim")).arg("doctor").sim().run().ok().stdout;
     assert!(text.starts_with("ready (no problem, "), "{text}");
@@ -186,7 +190,11 @@ fn what_is_preloaded_already_is_told() {
     let interposer = ways::interposer(ways::BY_NEXT);
     let told = told(doctor().preload("/does/not/exist.so").preload(&interposer).preload(shim()));
     told.is_well().says("preload", "warning", &["/does/not/exist.so", "take it out"]);
-    told.says("preload", "ok", &["libinterposer.so", &format!("{} functions", FUNCTIONS.len())]).says("preload", "ok", &["holds the shim"]);
+    told.says("preload", "ok", &["libinterposer.so", &format!("{} functions", FUNCTIONS.len())]).says(
+        "preload",
+        "ok",
+        &["holds the shim"],
+    );
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 mod support;
 
-use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_facts::rule::{Phase, Step};
 use aclshim_facts::rules::{Check, RULES, checklist};
+use aclshim_facts::{FUNCTIONS, Function};
 use std::fs;
 
 #[track_caller]

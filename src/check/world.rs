@@ -5,12 +5,12 @@
 use crate::settings::settings;
 use aclshim_facts::call::Call;
 use aclshim_facts::product::{PRODUCTS, Product, Version};
-use aclshim_facts::world::{Form, Stream, World};
+use aclshim_facts::world::{RunMode, Stream, World};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Which of [`PRODUCTS`], from 1 on; 0 is none.
 static PRODUCT: AtomicUsize = AtomicUsize::new(0);
-/// The number of the [`Form`]; 0 is unknown.
+/// The number of the [`RunMode`]; 0 is unknown.
 static FORM: AtomicU32 = AtomicU32::new(0);
 /// The first number in the upper half, the second in the lower; 0 unknown.
 static CANN: AtomicU32 = AtomicU32::new(0);
@@ -25,7 +25,7 @@ pub fn read() {
     if !settings.cann.as_bytes().is_empty() {
         set_cann(settings.cann.as_bytes());
     }
-    set_form(settings.form.form());
+    set_form(settings.form.run_mode());
 }
 
 /// A SoC name that the real library tells; a setting comes first.
@@ -43,8 +43,8 @@ pub fn tell_cann(text: &[u8]) {
 }
 
 /// A form that the real library tells; a setting comes first.
-pub fn tell_form(form: Option<Form>) {
-    if settings().form.form().is_none() {
+pub fn tell_form(form: Option<RunMode>) {
+    if settings().form.run_mode().is_none() {
         set_form(form);
     }
 }
@@ -65,7 +65,7 @@ fn set_cann(text: &[u8]) {
 }
 
 /// A form; `None` leaves the one that is known.
-fn set_form(form: Option<Form>) {
+fn set_form(form: Option<RunMode>) {
     if let Some(form) = form {
         FORM.store(form as u32, Ordering::Relaxed);
     }
@@ -82,7 +82,7 @@ pub fn of(call: &Call) -> World<'static> {
     let cann = CANN.load(Ordering::Relaxed);
     World {
         product: PRODUCT.load(Ordering::Relaxed).checked_sub(1).and_then(|at| PRODUCTS.get(at)),
-        form: Form::from_number(FORM.load(Ordering::Relaxed)),
+        run_mode: RunMode::from_number(FORM.load(Ordering::Relaxed)),
         cann: (cann != 0).then_some(Version { major: (cann >> 16) as u16, minor: cann as u16 }),
         stream: if call.stream.is_some_and(|stream| stream.is_null()) { Stream::Default } else { Stream::Unknown },
         ..World::UNKNOWN

@@ -11,7 +11,7 @@ use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
 use aclshim_facts::settings::Choice;
 use aclshim_facts::text::Text;
-use aclshim_facts::world::Form;
+use aclshim_facts::world::RunMode;
 use aclshim_trace::ring::layout::{Header, NAME};
 use aclshim_trace::system::namespace;
 use core::cell::UnsafeCell;
@@ -186,7 +186,7 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
                 Answer::Version(text) => _ = unsafe { &mut *SAID.cann.get() }.push(text.to_bytes()),
                 // ACL_DEVICE is 0, ACL_HOST is 1.
                 Answer::RunMode(mode) => {
-                    let form = if mode == 0 { Form::RootComplex } else { Form::EndPoint };
+                    let form = if mode == 0 { RunMode::RootComplex } else { RunMode::EndPoint };
                     SAID.form.store(form as u32, Ordering::Relaxed);
                 }
             });
@@ -205,7 +205,7 @@ fn publish_all(header: Option<&Header>) {
     let form = SAID.form.load(Ordering::Relaxed);
     world::tell_product(product.as_bytes());
     world::tell_cann(cann.as_bytes());
-    world::tell_form(Form::from_number(form));
+    world::tell_form(RunMode::from_number(form));
     if let Some(header) = header {
         header.form.store(form, Ordering::Relaxed);
         // The product last: who sees it sees the rest.

@@ -156,7 +156,7 @@ impl Child {
             stream,
             memory: scene as &dyn Memory,
             product: Some(self.order.configuration.product()),
-            form: Some(self.order.configuration.form),
+            run_mode: Some(self.order.configuration.form),
             cann: Some(self.order.configuration.version()),
         }
     }
@@ -167,7 +167,7 @@ impl Child {
         let configuration = &self.order.configuration;
         let world = World {
             product: Some(configuration.product()),
-            form: Some(configuration.form),
+            run_mode: Some(configuration.form),
             cann: Some(configuration.version()),
             tells_pageable: Some(true),
             is_open: Some(true),

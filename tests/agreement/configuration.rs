@@ -1,7 +1,7 @@
 //! The products and releases that the simulated library knows.
 
 use aclshim_facts::product::{Product, Version};
-use aclshim_facts::world::Form;
+use aclshim_facts::world::RunMode;
 
 /// The simulated library's own lists: what it learns to be is tried here.
 #[allow(dead_code, reason = "only the names matter here")]
@@ -26,7 +26,7 @@ pub fn releases() -> impl Iterator<Item = &'static str> {
 pub struct Configuration {
     pub soc: &'static str,
     pub cann: &'static str,
-    pub form: Form,
+    pub form: RunMode,
     pub tells_pageable: bool,
 }
 
@@ -36,7 +36,7 @@ impl Configuration {
         let mut all = Vec::new();
         for soc in products() {
             for cann in releases() {
-                for form in [Form::EndPoint, Form::RootComplex] {
+                for form in [RunMode::EndPoint, RunMode::RootComplex] {
                     for tells_pageable in [true, false] {
                         all.push(Self { soc, cann, form, tells_pageable });
                     }
@@ -69,7 +69,7 @@ impl Configuration {
         [
             ("ASCENDCL_SIM_SOC", self.soc),
             ("ASCENDCL_SIM_CANN", self.cann),
-            ("ASCENDCL_SIM_RUN_MODE", if self.form == Form::EndPoint { "host" } else { "device" }),
+            ("ASCENDCL_SIM_RUN_MODE", if self.form == RunMode::EndPoint { "host" } else { "device" }),
             ("ASCENDCL_SIM_USER_MALLOC_ATTR", if self.tells_pageable { "on" } else { "off" }),
         ]
     }

@@ -3,19 +3,23 @@
 //! A row ends in one of the constructors below, for example
 //! `linear(dst, destMax, src, count, kind).on(stream)`. Nothing here follows a pointer.
 
-use crate::abi::{aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
+pub mod direction;
+pub mod functions;
+pub mod shape;
+
+use crate::vendor::abi::{aclrtMemcpyBatchAttr, aclrtMemcpyKind, aclrtStream};
 use core::ffi::c_void;
 
 /// A decoded call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// What is asked for, by the shape of its arguments.
+    /// Its arguments.
     pub form: Form,
     /// The stream argument of an asynchronous call (NULL is the default stream).
     pub stream: Option<aclrtStream>,
 }
 
-/// The shapes that the functions of the table have.
+/// The forms of arguments that the functions of the table have.
 #[allow(missing_docs)] // the fields are the vendor's arguments by role
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
@@ -106,7 +110,7 @@ pub struct Ends {
 }
 
 /// How many bytes a call moves or sets once it has been accepted.
-#[allow(missing_docs)] // a place and a length
+#[allow(missing_docs)] // an array and its length
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// This many bytes.
@@ -122,7 +126,7 @@ impl Call {
         Self { stream: Some(stream), ..self }
     }
 
-    /// Names the place where a batch reports the index of a failing item.
+    /// Names the address to which a batch reports the index of a failing item.
     #[inline(always)]
     pub fn reporting(self, fail_index: *mut usize) -> Self {
         match self.form {

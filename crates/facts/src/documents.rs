@@ -1,6 +1,9 @@
 //! The pages under `docs/` that are made from the tables.
 
-use crate::functions::FUNCTIONS;
+pub mod rulebook;
+mod seeds;
+
+use crate::call::functions::FUNCTIONS;
 use crate::settings::{CONFIG, SETTINGS, Value};
 use std::fmt::Write;
 
@@ -22,7 +25,7 @@ fn functions() -> String {
 }
 
 fn rules() -> String {
-    format!("# Rules\n\n{MADE}{}", crate::rulebook::body())
+    format!("# Rules\n\n{MADE}{}", crate::documents::rulebook::body())
 }
 
 fn settings() -> String {

@@ -193,13 +193,13 @@ impl Draft {
 }
 
 fn set<T>(
-    place: &mut Option<T>,
+    slot: &mut Option<T>,
     word: &Word<'_>,
     read: fn(&[u8]) -> Option<T>,
     must: &'static str,
 ) -> Result<(), Nonsense> {
     let value = read(word.value).ok_or_else(|| word.nonsense(must))?;
-    match place.replace(value) {
+    match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(word.nonsense("stands there twice")),
     }
@@ -214,7 +214,7 @@ impl Probability {
     /// Whether it holds for a number: drawn from the seed and the number alone, so that threads which take their numbers
     /// in another order draw the same.
     fn holds(self, seed: u64, number: u64) -> bool {
-        // SplitMix64, at that place of its sequence.
+        // SplitMix64, at that position of its sequence.
         let mut drawn = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         drawn = (drawn ^ drawn >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         drawn = (drawn ^ drawn >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

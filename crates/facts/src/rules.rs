@@ -1,33 +1,22 @@
 //! The rulebook: every rule, what is wrong with a call, and what the vendor will do with it.
 
-mod argument;
-pub mod batch;
-mod capture;
+pub mod case;
 mod checklist;
-mod descriptor;
 mod direction;
-mod item;
-mod kind;
-mod layout;
-mod memory;
-mod offset;
-mod peer;
-mod pitch;
+mod entries;
 pub mod quick;
-mod range;
 pub mod role;
+pub mod rule;
 mod side;
-mod stream;
-mod support;
-mod symbol;
+pub mod subject;
 mod table;
 mod walk;
-mod words;
+pub mod world;
 
-use crate::rule::{Finding, Phase, Prediction, Rule, Severity, Subject, Verdict};
-use crate::world::{Remembering, World};
+use crate::rules::rule::{Finding, Phase, Prediction, Rule, Severity, Subject, Verdict};
+use crate::rules::world::{Cached, World};
 pub use checklist::{Acceptance, Check, Checklist, checklist};
-pub use memory::ALIGN_64;
+pub use entries::memory::ALIGN_64;
 pub use table::RULES;
 
 /// Hands every broken rule to `found`, each once. Makes no text and takes no memory.
@@ -40,7 +29,7 @@ pub fn judge_each(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Findin
 }
 
 fn look_at(subject: &Subject, found: &mut dyn FnMut(&'static Rule, Finding)) {
-    let memory = Remembering::new(subject.world.memory);
+    let memory = Cached::new(subject.world.memory);
     let subject = &Subject { world: World { memory: &memory, ..subject.world }, ..*subject };
     let checklist = checklist(&subject.call);
     let mut seen = 0u128;
@@ -121,7 +110,7 @@ pub fn judge(subject: &Subject) -> Findings {
 ///
 /// What a task of a stream comes to later is not the call's. `Accepted` with a `failIndex` means that it is `SIZE_MAX`.
 pub fn predict(subject: &Subject) -> Prediction {
-    let memory = Remembering::new(subject.world.memory);
+    let memory = Cached::new(subject.world.memory);
     let subject = &Subject { world: World { memory: &memory, ..subject.world }, ..*subject };
     let mut prediction = Prediction::Accepted;
     // Says whether to go on.

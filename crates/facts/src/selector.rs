@@ -5,24 +5,26 @@
 //! | `aclrtMemcpy*,aclrtMemset` | of these functions; `*` stands for anything |
 //! | `kind=H2D` | of this kind: the vendor's name, a short one, or a number |
 //! | `direction=h2d` | whose bytes go this way, by the kind or by the attributes of a batch |
-//! | `size=64..4K`, `size=4096`, `size=1M..` | that move so many bytes |
+//! | `size=64..4K`, `size=4096`, `size=1M..` | that move this number of bytes |
 //! | `code=107000`, `code=failed` | that returned this code, by its number or its name, or anything but 0 |
 //! | `stream=NAME`, `default`, `none`, `0x7f00` | on this stream, on the default one, on none (synchronous ones) |
 //! | `dst=NAME`, `src=NAME` | to or from memory of this name |
-//! | `site=libfoo.so`, `site=libfoo.so+0x11f3` | made by this module, or by this place in it |
+//! | `site=libfoo.so`, `site=libfoo.so+0x11f3` | made by this module, or at this offset in it |
 //!
 //! Functions, kinds, directions, sizes and codes may be several with commas between, one of which must hold. Names may
 //! hold `*`. No words are every call.
 
-use crate::call::{Amount, Call, Ends};
-use crate::direction::Direction;
+use crate::call::Ends;
+use crate::call::direction::Direction;
 use crate::{FUNCTIONS, Function, written};
 use core::fmt;
 
+mod known;
 #[cfg(test)]
 mod tests;
 pub mod words;
 
+pub use known::{Known, Nameless, Names};
 use words::{Name, Nonsense, Word};
 
 /// Kinds, sizes or codes in one word, at most.
@@ -71,73 +73,6 @@ enum Stream {
 struct Site {
     module: Name,
     offset: Option<u64>,
-}
-
-/// What is known of a call when it is asked whether it is meant. What is not known is never meant by a word that speaks
-/// of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
-    /// The function.
-    pub function: Function,
-    /// The kind; a fill or a batch has none.
-    pub kind: Option<i32>,
-    /// Which way its bytes go.
-    pub direction: Direction,
-    /// How many bytes it moves.
-    pub bytes: Option<u64>,
-    /// What it returned, if it has.
-    pub code: Option<i32>,
-    /// The stream of an asynchronous call; 0 is the default one.
-    pub stream: Option<u64>,
-    /// Where it goes to and comes from: of a batch each item, as far as they are known.
-    pub ends: &'a [Ends],
-    /// The address that it returns to.
-    pub site: u64,
-}
-
-impl Known<'_> {
-    /// What the arguments tell without following a pointer: of a batch neither the direction nor the bytes.
-    pub fn new(function: Function, call: &Call, site: u64) -> Self {
-        let kind = call.kind().map(|kind| kind.0);
-        Self {
-            function,
-            kind,
-            direction: kind.map_or(Direction::Unknown, Direction::of_kind),
-            bytes: match call.amount() {
-                Amount::Bytes(bytes) => Some(bytes),
-                Amount::Sum { .. } => None,
-            },
-            code: None,
-            stream: call.stream.map(|stream| stream as u64),
-            ends: &[],
-            site,
-        }
-    }
-}
-
-/// Who knows the names of things. Each hands what it knows to `is`, and answers whether that has said yes.
-pub trait Names {
-    /// The name of a stream.
-    fn stream(&self, stream: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool;
-    /// The names of the memory that an address lies in.
-    fn buffer(&self, address: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool;
-    /// The file name of the module that an address lies in, and the way from its begin.
-    fn module(&self, address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool;
-}
-
-/// Nothing has a name.
-pub struct Nameless;
-
-impl Names for Nameless {
-    fn stream(&self, _: u64, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
-    }
-    fn buffer(&self, _: u64, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
-    }
-    fn module(&self, _: u64, _: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
-        false
-    }
 }
 
 impl Selector {
@@ -196,7 +131,7 @@ impl Selector {
             return Err(word.nonsense("comes after other functions: several stand in one word, with commas between"));
         }
         for (part, pattern) in word.parts() {
-            let is_it = |row: &crate::functions::Row| written::is_like(pattern, row.name.as_bytes());
+            let is_it = |row: &crate::call::functions::Row| written::is_like(pattern, row.name.as_bytes());
             let bits =
                 FUNCTIONS.iter().enumerate().filter(|(_, row)| is_it(row)).fold(0, |bits, (at, _)| bits | 1 << at);
             if bits == 0 {
@@ -277,23 +212,23 @@ fn is_any<W: Copy, T: Copy>(wanted: &Few<W>, known: Option<T>, is: impl Fn(W, T)
     wanted[0].is_none() || known.is_some_and(|known| wanted.iter().flatten().any(|wanted| is(*wanted, known)))
 }
 
-fn once<T>(place: &mut Option<T>, word: &Word<'_>, value: T) -> Result<(), Nonsense> {
-    match place.replace(value) {
+fn once<T>(slot: &mut Option<T>, word: &Word<'_>, value: T) -> Result<(), Nonsense> {
+    match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(word.twice()),
     }
 }
 
 fn several<T: Copy>(
-    places: &mut Few<T>,
+    slots: &mut Few<T>,
     word: &Word<'_>,
     read: fn(&[u8]) -> Option<T>,
     must: &'static str,
 ) -> Result<(), Nonsense> {
-    if places[0].is_some() {
+    if slots[0].is_some() {
         return Err(word.twice());
     }
-    let mut free = places.iter_mut();
+    let mut free = slots.iter_mut();
     for (part, text) in word.parts() {
         let value = read(text).ok_or_else(|| part.nonsense(must))?;
         *free.next().ok_or_else(|| part.nonsense("is one too many: eight at most"))? = Some(value);
@@ -346,14 +281,14 @@ impl fmt::Display for Selector {
     /// As it could be written; every call is `*`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_functions(self.functions, f)?;
-        list(f, "kind", &self.kinds, |f, kind| match crate::abi::aclrtMemcpyKind(kind).name() {
+        list(f, "kind", &self.kinds, |f, kind| match crate::vendor::abi::aclrtMemcpyKind(kind).name() {
             Some(name) => f.write_str(name),
             None => write!(f, "{kind}"),
         })?;
         if self.directions != 0 {
             let mut ways = [None; FEW];
             let named = Direction::ALL.into_iter().filter(|way| self.directions >> *way as u8 & 1 == 1);
-            ways.iter_mut().zip(named).for_each(|(place, way)| *place = Some(way));
+            ways.iter_mut().zip(named).for_each(|(slot, way)| *slot = Some(way));
             list(f, "direction", &ways, |f, way| f.write_str(way.short()))?;
         }
         list(f, "size", &self.sizes, |f, Size { least, most }| match (least, most) {

@@ -6,13 +6,14 @@
 #[macro_use]
 mod define;
 pub mod file;
+pub mod policy;
 pub mod table;
 pub mod value;
 
 pub use table::*;
 pub use value::Choice;
 
-use crate::world::Form;
+use crate::rules::world::RunMode;
 use crate::written;
 use core::fmt;
 use file::FileValues;
@@ -169,11 +170,11 @@ impl Setting {
 
 impl FormSetting {
     /// The form that is set; `None` for `auto`.
-    pub fn form(self) -> Option<Form> {
+    pub fn run_mode(self) -> Option<RunMode> {
         match self {
             FormSetting::Auto => None,
-            FormSetting::Ep => Some(Form::EndPoint),
-            FormSetting::Rc => Some(Form::RootComplex),
+            FormSetting::Ep => Some(RunMode::EndPoint),
+            FormSetting::Rc => Some(RunMode::RootComplex),
         }
     }
 }

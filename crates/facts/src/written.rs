@@ -1,8 +1,8 @@
 //! Values as people write them in settings, selectors and on the command line: bytes in, nothing of the heap.
 
-use crate::abi::KINDS;
-use crate::code;
-use crate::direction::Direction;
+use crate::call::direction::Direction;
+use crate::vendor::abi::KINDS;
+use crate::vendor::code;
 
 /// What a kind may be written as.
 pub const KIND: &str = "a kind, as in HOST_TO_DEVICE, H2D or 1";
@@ -75,8 +75,8 @@ pub fn kind(text: &[u8]) -> Option<i32> {
         Some((front, name)) if front.eq_ignore_ascii_case(head) => name,
         _ => text,
     };
-    let place = |names: &[&str]| names.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name));
-    let known = place(&KINDS).or_else(|| place(&SHORT_KINDS));
+    let position = |names: &[&str]| names.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name));
+    let known = position(&KINDS).or_else(|| position(&SHORT_KINDS));
     known.map(|kind| kind as i32).or_else(|| signed(text))
 }
 

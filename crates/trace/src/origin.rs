@@ -5,7 +5,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::system::clock::{self, Calibration, Clock, Moment};
 use crate::system::namespace;
 use aclshim_facts::settings::{Calls, Choice};
-use aclshim_facts::world::Form;
+use aclshim_facts::world::RunMode;
 use core::sync::atomic::AtomicU8;
 use std::ffi::OsStr;
 use std::mem::offset_of;
@@ -57,7 +57,7 @@ pub struct Origin {
     /// The CANN version, or empty.
     pub cann: String,
     /// Where the program runs, if that is known.
-    pub form: Option<Form>,
+    pub form: Option<RunMode>,
     /// The real library.
     pub library: PathBuf,
     /// Its build id.
@@ -131,7 +131,7 @@ impl Origin {
             functions,
             product: late_text(&header.product),
             cann: late_text(&header.cann),
-            form: Form::from_number(header.form.load(Ordering::Relaxed)),
+            form: RunMode::from_number(header.form.load(Ordering::Relaxed)),
             library: path(&header.library),
             build_id: text(&header.build_id),
             settings: text(&header.settings),

@@ -14,7 +14,7 @@ use aclshim_facts::product::{Product, Version};
 use aclshim_facts::rule::{Arrays, Finding, Prediction, Rule, Severity, Subject};
 use aclshim_facts::rules::{ALIGN_64, RULES, judge_each, predict};
 use aclshim_facts::settings::{AS, BASELINE, CANN, Choice, FormSetting, MUTE, Mode, RULES as ACTIONS, SOC, recorded};
-use aclshim_facts::world::{Form, Stream, World};
+use aclshim_facts::world::{RunMode, Stream, World};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES};
 use std::borrow::Cow;
@@ -31,7 +31,7 @@ pub struct Platform {
     /// The release of the vendor's software.
     pub cann: Option<Version>,
     /// On a host, or on the device's own processor.
-    pub form: Option<Form>,
+    pub form: Option<RunMode>,
 }
 
 impl Platform {
@@ -49,7 +49,7 @@ impl Platform {
             arrays: Arrays { sizes: is_something.then_some(&[1]), ..Arrays::default() },
             world: World {
                 product: self.product,
-                form: self.form,
+                run_mode: self.form,
                 cann: self.cann,
                 stream: if is_default { Stream::Default } else { Stream::Unknown },
                 ..World::UNKNOWN
@@ -236,7 +236,7 @@ impl Judge {
         self.platform = Platform {
             product: Product::of(first_of(recorded(&origin.settings, &SOC), &origin.product)),
             cann: Version::parse(first_of(recorded(&origin.settings, &CANN), &origin.cann)),
-            form: FormSetting::recorded_in(&origin.settings).and_then(|set| set.form().or(origin.form)),
+            form: FormSetting::recorded_in(&origin.settings).and_then(|set| set.run_mode().or(origin.form)),
         };
         self.quick_check.learn(self.platform.form);
     }

@@ -3,7 +3,7 @@
 use aclshim_facts::Function;
 use aclshim_facts::rules::ALIGN_64;
 use aclshim_facts::rules::quick::{alignment_bits, has_valid_range, has_valid_ranges, is_fill, valid_kinds};
-use aclshim_facts::world::Form;
+use aclshim_facts::world::RunMode;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,7 +20,7 @@ struct Linear {
 }
 
 impl Linear {
-    fn new(function: Function, form: Option<Form>) -> Self {
+    fn new(function: Function, form: Option<RunMode>) -> Self {
         let call = function.call(&[]);
         Self {
             kinds: valid_kinds(function, &call, form),
@@ -109,7 +109,7 @@ impl QuickCheck {
     }
 
     /// Takes over what is known of the form by now.
-    pub fn learn(&mut self, form: Option<Form>) {
+    pub fn learn(&mut self, form: Option<RunMode>) {
         self.linear = std::array::from_fn(|number| Linear::new(Function::ALL[number], form));
     }
 

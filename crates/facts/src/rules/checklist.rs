@@ -1,15 +1,15 @@
 //! The checks of each shape of call, in order: put together at compile time from the steps of all rules.
 //!
-//! Releases differ in what they accept early (see [`Subject::is_nothing`]); where an older release tests the same
-//! things in another order, the codes are the same, and one order stands for both.
+//! Releases differ in what they accept early (see [`Subject::is_nothing`]); where an older release checks in
+//! another order, the codes are equal, and one order stands for both.
 
-use super::argument::is_same;
+use super::entries::argument::is_same;
+use super::entries::{batch, words};
 use super::table::RULES;
-use super::{batch, words};
 use crate::call::Call;
-use crate::functions::Function;
-use crate::rule::{Phase, Rule, Step, Subject};
-use crate::shape::{BATCH, FILL, FILL_WORDS, INDIRECT, LINEAR, PITCHED, SYMBOLS, Shape, Shapes};
+use crate::call::functions::Function;
+use crate::call::shape::{BATCH, FILL, FILL_WORDS, INDIRECT, LINEAR, PITCHED, SYMBOLS, Shape, Shapes};
+use crate::rules::rule::{Phase, Rule, Step, Subject};
 
 /// A point of the vendor's order at which it may accept a call, with nothing to do.
 pub struct Acceptance {
@@ -60,7 +60,7 @@ enum Entry {
 
 impl Entry {
     /// Its phase, and its position in that.
-    const fn place(self) -> (Phase, u16) {
+    const fn sort_key(self) -> (Phase, u16) {
         match self {
             Entry::Accept(index) => (Phase::Vendor, ACCEPTANCES[index as usize].position),
             Entry::Step(rule, step) => {
@@ -101,11 +101,11 @@ impl Checklist {
 
     /// Inserts an entry behind those of earlier positions.
     const fn insert(&mut self, entry: Entry) {
-        let (phase, position) = entry.place();
+        let (phase, position) = entry.sort_key();
         let first = if phase as usize == 0 { 0 } else { self.ends[phase as usize - 1] as usize };
         let mut at = self.ends[Phase::COUNT - 1] as usize;
         while at > first {
-            let (other, before) = self.entries[at - 1].place();
+            let (other, before) = self.entries[at - 1].sort_key();
             let is_behind = other as usize > phase as usize || before > position;
             assert!(is_behind || before < position, "two checks of one shape have one position");
             if !is_behind {

@@ -1,17 +1,17 @@
 //! The direction of a copy: what the caller says, and what the runtime makes of it when it knows the addresses.
 
-pub use crate::abi::{
+use crate::call::Form;
+use crate::call::functions::Function::aclrtMemcpy2d;
+use crate::rules::rule::Subject;
+use crate::rules::world::{self, Place};
+pub use crate::vendor::abi::{
     DEFAULT, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_BUF_TO_DEVICE, HOST_TO_DEVICE, HOST_TO_HOST,
     INNER_DEVICE_TO_DEVICE,
 };
-use crate::call::Form;
-use crate::functions::Function::aclrtMemcpy2d;
-use crate::rule::Subject;
-use crate::world::{self, Place};
 
 /// What becomes of the kind that the caller names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EffectiveKind {
     /// Too little is known.
     Unknown,
     /// It does not fit the places: 107000.
@@ -38,7 +38,7 @@ impl Subject<'_> {
         match self.call.form {
             Form::Pitched { .. } if self.function == aclrtMemcpy2d => Some(true),
             Form::Linear { kind, .. } if kind.0 == HOST_TO_BUF_TO_DEVICE => {
-                Some(self.world.form? == world::Form::EndPoint)
+                Some(self.world.run_mode? == world::RunMode::EndPoint)
             }
             Form::Linear { .. } | Form::Pitched { .. } | Form::FromSymbol { .. } | Form::ToSymbol { .. } => {
                 self.world.tells_pageable
@@ -49,33 +49,33 @@ impl Subject<'_> {
 
     /// What becomes of the kind of a copy that the runtime looks at the places of: those on a stream, and
     /// `aclrtMemcpy2d`.
-    pub fn outcome(&self) -> Outcome {
+    pub fn effective_kind(&self) -> EffectiveKind {
         let kind = match self.call.form {
             Form::Linear { kind, .. } | Form::Pitched { kind, .. } => kind.0,
             Form::FromSymbol { .. } => DEVICE_TO_HOST,
             Form::ToSymbol { .. } => HOST_TO_DEVICE,
-            _ => return Outcome::Unknown,
+            _ => return EffectiveKind::Unknown,
         };
-        let (Some(src), Some(dst)) = (self.src(), self.dst()) else { return Outcome::Unknown };
+        let (Some(src), Some(dst)) = (self.src(), self.dst()) else { return EffectiveKind::Unknown };
         let (src, dst) = (src.region.place, dst.region.place);
         if kind == HOST_TO_BUF_TO_DEVICE {
-            return Outcome::Settled { kind, is_replaced: false, is_pageable: false };
+            return EffectiveKind::Settled { kind, is_replaced: false, is_pageable: false };
         }
         match self.looks_at_places() {
-            None => return Outcome::Unknown,
-            Some(false) => return Outcome::Settled { kind, is_replaced: false, is_pageable: false },
+            None => return EffectiveKind::Unknown,
+            Some(false) => return EffectiveKind::Settled { kind, is_replaced: false, is_pageable: false },
             Some(true) => {}
         }
-        let settled = match self.world.form {
+        let settled = match self.world.run_mode {
             _ if self.function == aclrtMemcpy2d => revise(kind, src, dst),
-            Some(world::Form::EndPoint) => revise(kind, src, dst),
-            Some(world::Form::RootComplex) if is_known(src) && is_known(dst) => Revised::To(kind),
+            Some(world::RunMode::EndPoint) => revise(kind, src, dst),
+            Some(world::RunMode::RootComplex) if is_known(src) && is_known(dst) => Revised::To(kind),
             _ => Revised::Unknown,
         };
         match settled {
-            Revised::Unknown => Outcome::Unknown,
-            Revised::Misfit => Outcome::Misfit,
-            Revised::To(new) => Outcome::Settled {
+            Revised::Unknown => EffectiveKind::Unknown,
+            Revised::Misfit => EffectiveKind::Misfit,
+            Revised::To(new) => EffectiveKind::Settled {
                 kind: new,
                 is_replaced: new != kind && kind != DEFAULT,
                 is_pageable: new != HOST_TO_HOST

@@ -1,11 +1,11 @@
-//! The quick check: whether a copy or a fill of the common shapes breaks no rule, by its arguments alone.
+//! The quick check: whether a linear copy or a fill breaks no rule, by its arguments alone.
 //!
 //! Almost every call passes it. `false` says nothing: the call is then looked at rule by rule.
 
+use crate::call::functions::{Function, Support};
 use crate::call::{Call, Form};
-use crate::functions::{Function, Support};
-use crate::rule::Subject;
-use crate::world::{self, Stream};
+use crate::rules::rule::Subject;
+use crate::rules::world::{RunMode, Stream};
 use std::ops::Range;
 
 /// Whether a call breaks no rule, where nothing is known of memory.
@@ -18,7 +18,7 @@ pub fn breaks_no_rule(subject: &Subject) -> bool {
 #[inline(always)]
 pub fn breaks_no_rule_but_alignment(subject: &Subject) -> bool {
     let (call, world) = (&subject.call, &subject.world);
-    let is_at_home = world.has_context != Some(false) && !world.memory.tells();
+    let is_at_home = world.has_context != Some(false) && !world.memory.is_tracked();
     let is_free = match call.stream {
         None => world.is_capture_in_the_way != Some(true),
         Some(_) => !matches!(world.stream, Stream::Foreign { .. } | Stream::Invalid),
@@ -26,7 +26,7 @@ pub fn breaks_no_rule_but_alignment(subject: &Subject) -> bool {
     let is_valid = match call.form {
         Form::Linear { dst, dst_max, src, count, kind } => {
             has_valid_ranges([dst as usize, dst_max, src as usize, count])
-                && valid_kinds(subject.function, call, world.form).contains(&kind.0)
+                && valid_kinds(subject.function, call, world.run_mode).contains(&kind.0)
         }
         Form::Fill { dst, dst_max, count, .. } => {
             has_valid_range([dst as usize, dst_max, count]) && is_fill(subject.function, call)
@@ -45,15 +45,15 @@ pub fn has_valid_ranges([dst, dst_max, src, count]: [usize; 4]) -> bool {
     is_fitting && is_apart && ends
 }
 
-/// The kinds of a linear call that break no rule, where nothing is known but the form.
+/// The kinds of a linear call that break no rule, where nothing is known but the run mode.
 #[inline(always)]
-pub fn valid_kinds(function: Function, call: &Call, form: Option<world::Form>) -> Range<i32> {
+pub fn valid_kinds(function: Function, call: &Call, run_mode: Option<RunMode>) -> Range<i32> {
     let is_linear = matches!(call.form, Form::Linear { .. }) && function.row().support == Support::Stable;
     match call.stream {
         _ if !is_linear => 0..0,
         None => 0..6,
         // Host to host is forbidden at the host's side, and the host's kinds on the board.
-        Some(_) if form == Some(world::Form::RootComplex) => 3..6,
+        Some(_) if run_mode == Some(RunMode::RootComplex) => 3..6,
         Some(_) => 1..6,
     }
 }

@@ -1,14 +1,14 @@
 //! The rulebook against itself, over calls that a generator makes up: what it finds wrong with a call, and what it says
 //! that the vendor will do, must fit together.
 
-use super::batch::attribute;
+use super::entries::batch::attribute;
 use super::*;
-use crate::abi::aclrtMemcpyBatchAttr;
-use crate::case::{ARRAY, DEVICE, FREED, LARGE, MANAGED, Map, OTHER, PAGEABLE, PINNED, STREAM, SYMBOL};
-use crate::functions::Function;
-use crate::product::{Product, Version};
-use crate::rule::Arrays;
-use crate::world::{Form, Stream, Untracked};
+use crate::call::functions::Function;
+use crate::rules::case::{ARRAY, DEVICE, FREED, LARGE, MANAGED, Map, OTHER, PAGEABLE, PINNED, STREAM, SYMBOL};
+use crate::rules::rule::Arrays;
+use crate::rules::world::{RunMode, Stream, Untracked};
+use crate::vendor::abi::aclrtMemcpyBatchAttr;
+use crate::vendor::product::{Product, Version};
 use core::ffi::c_void;
 
 /// A generator of numbers (xorshift64*).
@@ -121,7 +121,7 @@ fn each(count: u32, mut look: impl FnMut(&Subject)) {
         let versions = [(8, 5), (9, 0), (9, 1), (9, 2)].map(|(major, minor)| Version { major, minor });
         let world = World {
             product: random.option(&socs).and_then(Product::of),
-            form: random.option(&[Form::EndPoint, Form::EndPoint, Form::RootComplex]),
+            run_mode: random.option(&[RunMode::EndPoint, RunMode::EndPoint, RunMode::RootComplex]),
             cann: random.option(&versions),
             tells_pageable: random.option(&[true, true, false]),
             is_open: random.option(&[true, true, false]),

@@ -1,8 +1,8 @@
 //! The arguments of a call by role, and where each stands in the vendor's list.
 
-use crate::abi::aclError;
 use crate::call::Form;
-use crate::rule::{Finding, Severity, Subject};
+use crate::rules::rule::{Finding, Severity, Subject};
+use crate::vendor::abi::aclError;
 
 /// What an argument is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +92,9 @@ impl Subject<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::{FUNCTIONS, Function};
-    use crate::rule::Arrays;
-    use crate::world::World;
+    use crate::call::functions::{FUNCTIONS, Function};
+    use crate::rules::rule::Arrays;
+    use crate::rules::world::World;
 
     /// The vendor's names of a role.
     fn names(role: Role) -> &'static [&'static str] {

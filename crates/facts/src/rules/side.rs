@@ -2,8 +2,8 @@
 
 use super::role::Role;
 use crate::call::Form;
-use crate::rule::Subject;
-use crate::world::{Place, Region, Symbol};
+use crate::rules::rule::Subject;
+use crate::rules::world::{Place, Region, Symbol};
 
 /// One side.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! The table of all rules.
 
-use super::{
-    argument, batch, capture, descriptor, item, kind, layout, memory, offset, peer, pitch, range, stream, support,
-    symbol, words,
+use super::entries::batch::{self, item, layout};
+use super::entries::{
+    argument, capture, descriptor, kind, memory, offset, pitch, range, stream, support, symbol, words,
 };
-use crate::abi::aclError;
-use crate::rule::Rule;
+use crate::rules::rule::Rule;
+use crate::vendor::abi::aclError;
 
 /// Every rule, by its number, which stands in records: rules are only added, at the end, never moved, renamed or reused.
 pub static RULES: &[&Rule] = &[
@@ -72,7 +72,7 @@ pub static RULES: &[&Rule] = &[
     &support::EXPERIMENTAL,
     &support::UNSUPPORTED_PRODUCT,
     &support::UNSUPPORTED_RELEASE,
-    &peer::PEER_ACCESS,
+    &memory::PEER_ACCESS,
 ];
 
 const _: () = {

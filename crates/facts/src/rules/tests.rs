@@ -1,10 +1,11 @@
 //! The rulebook against its own cases.
 
+use super::entries::batch;
 use super::*;
-use crate::code;
-use crate::functions::Function;
-use crate::product::{PRODUCTS, Product};
-use crate::world::Untracked;
+use crate::call::functions::Function;
+use crate::rules::world::Untracked;
+use crate::vendor::code;
+use crate::vendor::product::{PRODUCTS, Product};
 
 #[test]
 fn an_id_is_capital_words_with_hyphens() {
@@ -92,7 +93,7 @@ fn a_batch_that_claims_more_items_than_were_read_is_looked_at_no_further() {
     words[4] = u64::MAX;
     words[7] = u64::MAX;
     for function in [Function::aclrtMemcpyBatch, Function::aclrtMemcpyBatchAsync] {
-        let case = crate::case::Case::good(function, "", &[]).within(batch::THREE);
+        let case = crate::rules::case::Case::good(function, "", &[]).within(batch::THREE);
         case.look(|subject| {
             let subject = Subject { call: function.call(&words), ..*subject };
             judge(&subject);
@@ -106,7 +107,7 @@ fn what_a_rule_is_said_to_imply_comes_with_one_of_its_cases() {
     for rule in RULES {
         for (id, reason) in rule.implies {
             let implied = Rule::by_id(id).unwrap_or_else(|| panic!("{} implies {id}, which is no rule", rule.id));
-            let comes = |case: &crate::case::Case| case.look(judge).set & 1 << implied.number != 0;
+            let comes = |case: &crate::rules::case::Case| case.look(judge).set & 1 << implied.number != 0;
             assert!(rule.cases.iter().any(|case| case.breaks && comes(case)), "{} without {id}: {reason}", rule.id);
         }
     }
@@ -121,10 +122,11 @@ fn a_scope_names_products_that_there_are_and_holds_where_the_rule_is_broken() {
             let scope = &rule.scope;
             let name = case.scene.soc.and_then(Product::of).map(|product| product.name);
             let is_product = scope.products.is_empty() || name.is_some_and(|name| scope.products.contains(&name));
-            let is_form = scope.forms.is_empty() || case.scene.form.is_some_and(|form| scope.forms.contains(&form));
+            let is_mode =
+                scope.run_modes.is_empty() || case.scene.run_mode.is_some_and(|mode| scope.run_modes.contains(&mode));
             let is_before = scope.before.is_none_or(|release| case.scene.cann.is_some_and(|cann| cann < release));
             let is_since = scope.since.is_none_or(|release| case.scene.cann.is_some_and(|cann| cann >= release));
-            assert!(is_product && is_form && is_before && is_since, "{}: {}", rule.id, case.says);
+            assert!(is_product && is_mode && is_before && is_since, "{}: {}", rule.id, case.says);
         }
     }
 }

@@ -1,22 +1,22 @@
 //! The walk over the items of a batch, in the order in which the vendor comes to them.
 
-use super::batch::{BATCH_LIMIT, MAX_ITEMS, entries};
-use super::capture::{CAPTURE_BLOCKS, CAPTURE_PAGEABLE};
-use super::item::{
+use super::entries::batch::item::{
     BATCH_DIRECTION, BATCH_NULL_ITEM, BATCH_PLACE, BATCH_UNREGISTERED, BATCH_ZERO_SIZE, HOST, HOST_NUMA, MANAGED,
     ON_DEVICE, UNREGISTERED, item, item_with, said, unknown_type, zero_size,
 };
-use super::memory::{DEVICE_CLOSED, UNALLOCATED};
-use super::range::MEMORY_ROOM;
+use super::entries::batch::{BATCH_LIMIT, MAX_ITEMS, entries};
+use super::entries::capture::{CAPTURE_BLOCKS, CAPTURE_PAGEABLE};
+use super::entries::memory::{DEVICE_CLOSED, UNALLOCATED};
+use super::entries::range::MEMORY_ROOM;
+use super::entries::stream::{STREAM_FOREIGN, queued_on_foreign};
 use super::role::Role;
-use super::stream::{STREAM_FOREIGN, queued_on_foreign};
-use crate::abi::{aclError, aclrtMemLocation};
-use crate::code::{
+use super::rule::{Finding, Rule, Subject, Verdict};
+use super::world::{Place, Region, Stream};
+use crate::vendor::abi::{aclError, aclrtMemLocation};
+use crate::vendor::code::{
     ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, ACL_ERROR_RT_DRV_INTERNAL_ERROR, ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
     ACL_ERROR_RT_PARAM_INVALID,
 };
-use crate::rule::{Finding, Rule, Subject, Verdict};
-use crate::world::{Place, Region, Stream};
 
 /// What is wrong with the attributes and the items of a batch; of any other call nothing.
 pub fn batch(s: &Subject, see: See) {
@@ -24,7 +24,7 @@ pub fn batch(s: &Subject, see: See) {
         return;
     }
     attributes(s, see);
-    if s.world.memory.tells() {
+    if s.world.memory.is_tracked() {
         items(s, see);
     } else {
         items_unseen(s, see);
@@ -75,7 +75,7 @@ fn is_whole(s: &Subject) -> bool {
 
 /// Whether the driver refuses to look at an item.
 fn closed(s: &Subject, index: usize) -> Verdict {
-    match super::memory::device_closed(s) {
+    match super::entries::memory::device_closed(s) {
         Verdict::Broken(finding) => Verdict::Broken(Finding { index: Some(index), ..s.failing(index, finding) }),
         verdict => verdict,
     }
@@ -191,7 +191,7 @@ fn sides(s: &Subject, index: usize) -> Option<Item> {
     Some(Item { index, size, dst: region(s.arrays.dsts)?, src: region(s.arrays.srcs)? })
 }
 
-/// Looks at one item; `Some(None)` if it is refused, or not known, and the walk goes on all the same.
+/// Looks at one item; `Some(None)` if it is refused, or not known, and the walk goes on.
 fn look(s: &Subject, index: usize, attribute: usize, see: See) -> Option<Option<Item>> {
     let pointer = |array: Option<&[*mut core::ffi::c_void]>| array?.get(index).copied();
     let attr = s.arrays.attrs.and_then(|attrs| attrs.get(attribute));

@@ -1,6 +1,6 @@
 use super::*;
-use crate::abi::aclrtMemcpyKind;
 use crate::call::{batch, linear};
+use crate::vendor::abi::aclrtMemcpyKind;
 use core::ptr::null_mut;
 
 /// One stream, one buffer and one module that have a name.

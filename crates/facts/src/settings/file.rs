@@ -4,9 +4,9 @@
 //! the text. What makes no sense is handed over with its line, and the rest holds.
 
 use super::{CONFIG, RULES as ACTIONS, RULES_ROOM, SETTINGS, Setting};
-use crate::policy::Action;
-use crate::rule::Rule;
 use crate::rules::RULES;
+use crate::rules::rule::Rule;
+use crate::settings::policy::Action;
 use crate::text::Text;
 use core::fmt::{self, Write};
 
@@ -126,7 +126,7 @@ impl<'a> FileValues<'a> {
     }
 }
 
-/// The place of a setting in [`SETTINGS`].
+/// The position of a setting in [`SETTINGS`].
 fn number(setting: &Setting) -> Option<usize> {
     SETTINGS.iter().position(|known| core::ptr::eq(*known, setting))
 }
@@ -142,7 +142,7 @@ pub fn read<'a>(text: &'a [u8], each: &mut dyn FnMut(u32, FileEntry<'a>)) {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut table = Table::Settings;
     let (mut settings, mut rules) = (0u64, 0u128);
-    const { assert!(crate::policy::MOST <= 128) };
+    const { assert!(crate::settings::policy::MOST <= 128) };
     for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {

@@ -10,7 +10,7 @@ use aclshim_collect::findings::judge::rule_ids;
 use aclshim_collect::interpreter::totals::Sums;
 use aclshim_collect::trace_set::{FileError, Process, TraceSet};
 use aclshim_facts::rule::Severity;
-use aclshim_facts::world::Form;
+use aclshim_facts::world::RunMode;
 use aclshim_facts::{FUNCTIONS, Function};
 use std::collections::BTreeMap;
 
@@ -123,8 +123,8 @@ fn process_row(process: &Process, span: Option<&(u64, u64)>) -> ProcessRow {
         product: origin.product.clone(),
         cann: origin.cann.clone(),
         form: match origin.form {
-            Some(Form::EndPoint) => "host (EP)",
-            Some(Form::RootComplex) => "device (RC)",
+            Some(RunMode::EndPoint) => "host (EP)",
+            Some(RunMode::RootComplex) => "device (RC)",
             None => "not known",
         },
         library: lossy(&origin.library),
