@@ -1,6 +1,6 @@
 //! The start of the shim, once in a process: when it is loaded, or by the first call that needs it before that.
 
-use crate::check::{judgement, world};
+use crate::check::{policy, world};
 use crate::guest::state::{self, ShimState};
 use crate::guest::{edge, log, thread};
 use crate::inject;
@@ -58,10 +58,11 @@ fn boot(table: &'static Table) {
     // If we cannot even begin, we forward.
     let shim = edge::preserving_errno(prepare).unwrap_or(ShimState::Off);
     state::set(shim);
+    gate::open_resolved();
     PROGRESS.store(DONE, Ordering::Release);
     if shim != ShimState::Passive {
         edge::preserving_errno(|| {
-            target::warm_at_start();
+            target::bind_at_start();
             rebind::refresh(rebind::Trigger::Lookup);
         });
     }
@@ -76,23 +77,22 @@ fn prepare() -> ShimState {
     // SAFETY: we are the one thread that boots.
     unsafe {
         settings::read();
-        judgement::read();
-        // At once: another thread may have found a target, and must not take the fast path.
-        if judgement::is_strict() {
-            gate::keep_closed();
+        policy::read();
+        if policy::is_strict() {
+            gate::close_for_good();
         }
         inject::read();
     }
     world::read();
     let settings = settings::settings();
-    let is_of_use = settings.records() || judgement::is_strict() || inject::is_asked_for();
+    let is_of_use = settings.records() || policy::is_strict() || inject::is_asked_for();
     let shim = if bindings::has_another_shim() {
         ShimState::Passive
     } else if settings.mode == Mode::Off || !is_of_use {
         ShimState::Off
     } else {
         inject::start();
-        log::note_stderr();
+        log::remember_stderr();
         ShimState::Active
     };
     bindings::read_order();

@@ -1,8 +1,9 @@
-//! Faults that are put into calls on purpose, because a setting or a test asks for them.
+//! Fault injection: codes and delays that a setting or a test puts into calls.
 //!
-//! While none is set, no call comes here. While one is, every call takes the slow path: its record says that it was struck,
-//! what the program got, and how long that took, the waiting included. A call that a rule refuses is not struck, and
-//! neither is one that the vendor makes inside another. Nothing is locked: a copy in a signal handler is struck like any.
+//! While no injection is set, no call comes here. While one is, every call takes the slow path; the record of a call that
+//! was changed is flagged, and has the code that the program got and the time with all delays. A call that a rule refuses
+//! is not changed, and neither is one that the vendor makes inside another. Nothing is locked: a copy in a signal handler is
+//! treated like any other.
 
 use crate::check::world;
 use crate::guest::edge;
@@ -24,9 +25,9 @@ pub mod naming;
 mod table;
 
 pub use table::Reach;
-use table::{MOST, Met};
+use table::{CountersOf, MOST};
 
-/// Whether there may be anything to strike with.
+/// Whether there may be anything to fault with.
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
 /// Why injections are not set.
@@ -42,7 +43,7 @@ pub enum Refused {
     Production,
 }
 
-/// How many injections a text has, if all of them make sense.
+/// Number of injections in a text, if all of them are valid.
 fn count(text: &[u8]) -> Result<usize, Refused> {
     if settings().preset == Preset::Production {
         return Err(Refused::Production);
@@ -51,7 +52,7 @@ fn count(text: &[u8]) -> Result<usize, Refused> {
     if count > MOST { Err(Refused::Room) } else { Ok(count) }
 }
 
-/// Takes over what the settings say.
+/// Sets the injections of the settings.
 ///
 /// # Safety
 /// Called once, by the thread that boots.
@@ -59,7 +60,7 @@ pub unsafe fn read() {
     let text = settings().inject.as_bytes();
     if settings().mode != Mode::Off && count(text).is_ok_and(|count| count > 0) {
         // SAFETY: the caller's promise.
-        unsafe { table::keep_for_good(each(text).flatten()) };
+        unsafe { table::set_permanent(each(text).flatten()) };
     }
 }
 
@@ -68,7 +69,7 @@ pub fn is_asked_for() -> bool {
     !settings().inject.as_bytes().is_empty() && table::has_any()
 }
 
-/// Begins with those of the settings.
+/// Puts the injections of the settings in force.
 pub fn start() {
     if is_asked_for() {
         IS_SET.store(true, Ordering::SeqCst);
@@ -76,30 +77,30 @@ pub fn start() {
     }
 }
 
-/// Says why those of the settings are not in force, if they are not.
-pub fn say() {
+/// Logs why the injections of the settings are not in force, if they are not.
+pub fn log_refusal() {
     let text = settings().inject.as_bytes();
-    let told = |why: core::fmt::Arguments<'_>| log::line(Event::Setting, INJECT.variable, why);
+    let log = |why: core::fmt::Arguments<'_>| log::line(Event::Setting, INJECT.variable, why);
     match count(text) {
         Err(_) if text.is_empty() => {}
-        Err(Refused::Production) => told(format_args!(
+        Err(Refused::Production) => log(format_args!(
             "ACLSHIM_INJECT is refused, because ACLSHIM_PRESET=production: calls are forwarded as they are"
         )),
         Err(Refused::Nonsense(nonsense)) => {
-            told(format_args!("ACLSHIM_INJECT: {}; nothing of it is in force", nonsense.in_text(text)));
+            log(format_args!("ACLSHIM_INJECT: {}; nothing of it is in force", nonsense.in_text(text)));
         }
-        Err(Refused::Room) => told(format_args!("ACLSHIM_INJECT holds more than {MOST}; nothing of it is in force")),
+        Err(Refused::Room) => log(format_args!("ACLSHIM_INJECT holds more than {MOST}; nothing of it is in force")),
         Ok(0) => {}
         Ok(_) | Err(Refused::Memory) => {
             if !is_asked_for() {
-                told(format_args!("there is no memory for what ACLSHIM_INJECT says; nothing of it is in force"));
+                log(format_args!("there is no memory for what ACLSHIM_INJECT says; nothing of it is in force"));
             }
         }
     }
 }
 
-/// Sets injections for a scope; how many. Only under the harness's lock, as all that sets any or takes them back: the
-/// path of calls is to follow.
+/// Sets injections for a scope; returns their number. Only under the harness's lock, as [`remove`]: both also change the
+/// path of calls.
 pub fn add(scope: u64, reach: Reach, text: &[u8]) -> Result<usize, Refused> {
     let count = count(text)?;
     if count > 0 {
@@ -110,28 +111,28 @@ pub fn add(scope: u64, reach: Reach, text: &[u8]) -> Result<usize, Refused> {
     Ok(count)
 }
 
-/// Takes those of a scope back. Only under the lock.
+/// Removes the injections of a scope. Only under the lock.
 pub fn remove(scope: u64) {
     table::remove(scope);
-    rest();
+    release_if_empty();
 }
 
-/// How often those of a scope have struck.
-pub fn struck(scope: u64) -> u64 {
-    table::struck(scope)
+/// Number of calls that the injections of a scope have changed.
+pub fn injected(scope: u64) -> u64 {
+    table::injected(scope)
 }
 
-/// Lets calls go the fast path again if nothing is set any more. Only under the lock.
-fn rest() {
+/// Releases the slow path if no injection is set any more. Only under the lock.
+fn release_if_empty() {
     if !table::has_any() {
         IS_SET.store(false, Ordering::SeqCst);
         gate::release_slow_path(Reason::Injection);
     }
 }
 
-/// What is done to a call that was struck. It lies on the caller's stack while the vendor works.
+/// The fault of a call. It lies on the caller's stack while the vendor works.
 #[derive(Clone, Copy)]
-pub struct Strike {
+pub struct InjectedFault {
     instead: Option<aclError>,
     then: Option<aclError>,
     delay_after_ns: u64,
@@ -148,41 +149,41 @@ pub fn is_set() -> bool {
 pub fn has_any() -> bool {
     let has_any = table::has_any();
     if !has_any {
-        naming::harness().inspect(|harness| harness.locked(rest));
+        naming::harness().inspect(|harness| harness.locked(release_if_empty));
     }
     has_any
 }
 
-/// Draws what is done to a call that is about to be forwarded; `total` is what the sizes of a batch add up to, if that is
-/// known.
+/// Selects the fault of a call that is about to be forwarded, if injections match it; `total` is the sum of the sizes of a
+/// batch, if it is known.
 ///
 /// # Safety
 /// The arguments of `call` are the caller's.
-pub unsafe fn draw(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<Drawn> {
+pub unsafe fn select(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<SelectedFault> {
     // SAFETY: the caller's promise.
-    edge::caught(|| unsafe { draw_all(function, call, caller, total) }).flatten().map(Drawn)
+    edge::catching_panics(|| unsafe { select_all(function, call, caller, total) }).flatten().map(SelectedFault)
 }
 
-/// What was drawn for a call, and has not begun yet.
-pub struct Drawn(What);
+/// What was selected for a call, and has not begun yet.
+pub struct SelectedFault(What);
 
-impl Drawn {
-    /// Waits, if the call is to wait before it is forwarded.
-    pub fn begin(self) -> Strike {
+impl SelectedFault {
+    /// Delays the call, if it is to be delayed before it is forwarded.
+    pub fn begin(self) -> InjectedFault {
         let What { instead, then, delay_ns, delay_after_ns, fail_index } = self.0;
         wait(delay_ns);
-        Strike { instead, then, delay_after_ns, fail_index }
+        InjectedFault { instead, then, delay_after_ns, fail_index }
     }
 }
 
-/// What is done to a call by all injections that strike it together: their delays add up, and of what contradicts itself
+/// What is done to a call by all injections that fault it together: their delays add up, and of what contradicts itself
 /// the first holds.
-unsafe fn draw_all(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<What> {
+unsafe fn select_all(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<What> {
     let ends = call.ends();
     let mut known = Known { ends: ends.as_slice(), ..Known::new(function, call, caller as u64) };
     let mut is_read = false;
-    let mut drawn: Option<What> = None;
-    table::visit(|injection: &Injection, met: &Met<'_>| {
+    let mut selected: Option<What> = None;
+    table::visit(|injection: &Injection, of: &CountersOf<'_>| {
         if !injection.selector.has(function) {
             return;
         }
@@ -194,8 +195,8 @@ unsafe fn draw_all(function: Function, call: &Call, caller: usize, total: Option
             (known.bytes, known.direction) = unsafe { sums(call, total) };
             is_read = true;
         }
-        if injection.selector.matches(&known, met) && met.counts(injection) {
-            let all = drawn.get_or_insert_default();
+        if injection.selector.matches(&known, of) && of.count_call(injection) {
+            let all = selected.get_or_insert_default();
             let What { instead, then, delay_ns, delay_after_ns, fail_index } = injection.what;
             all.instead = all.instead.or(instead);
             all.then = all.then.or(then);
@@ -204,14 +205,14 @@ unsafe fn draw_all(function: Function, call: &Call, caller: usize, total: Option
             all.fail_index = all.fail_index.or(fail_index);
         }
     });
-    drawn
+    selected
 }
 
 /// How many bytes a batch moves, and which way, as far as the arrays may be read before the call.
 unsafe fn sums(call: &Call, total: Option<u64>) -> (Option<u64>, Direction) {
     let Form::Batch(batch) = &call.form else { return (None, Direction::Unknown) };
     // SAFETY: the caller's promise.
-    let arrays = unsafe { arrays::before(call, &world::of(call)) };
+    let arrays = unsafe { arrays::before_call(call, &world::of(call)) };
     let sizes = arrays.sizes.filter(|sizes| sizes.len() == batch.items);
     let sum = || sizes.map(|sizes| sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size as u64)));
     let ways = arrays.attrs.filter(|attrs| attrs.len() == batch.attr_count).unwrap_or_default();
@@ -221,41 +222,37 @@ unsafe fn sums(call: &Call, total: Option<u64>) -> (Option<u64>, Direction) {
     (total.or_else(sum), direction)
 }
 
-/// What a struck call returns instead of being forwarded, if it is not.
+/// The code that is returned instead of forwarding the call, if the fault has one.
 #[inline(always)]
-pub fn instead(strike: &Option<Strike>) -> Option<aclError> {
-    strike.as_ref()?.instead
+pub fn instead(fault: &Option<InjectedFault>) -> Option<aclError> {
+    fault.as_ref()?.instead
 }
 
-/// What the program gets, when the vendor has returned `code`, or nothing was forwarded.
+/// The code for the program, after the vendor has returned `code`, or the call was not forwarded.
 ///
 /// # Safety
-/// The arguments of `call` are the caller's, and `strike` is its own.
+/// The arguments of `call` are the caller's, and `fault` is its own.
 #[inline(always)]
-pub unsafe fn after(strike: &Option<Strike>, call: &Call, code: Option<aclError>) -> aclError {
-    match (strike, code) {
+pub unsafe fn after(fault: &Option<InjectedFault>, call: &Call, code: Option<aclError>) -> aclError {
+    match (fault, code) {
         (None, Some(code)) => code,
         // SAFETY: the caller's promise.
-        (Some(strike), code) => unsafe { end(strike, call, code) },
+        (Some(fault), code) => unsafe { end(fault, call, code) },
         (None, None) => 0,
     }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn end(strike: &Strike, call: &Call, of_vendor: Option<aclError>) -> aclError {
-    let code = strike.instead.or(strike.then).or(of_vendor).unwrap_or(0);
-    if let (Form::Batch(batch), Some(index)) = (&call.form, strike.fail_index)
-        && let Some(place) = batch.fail_index.filter(|place| !place.is_null())
-    {
-        // SAFETY: the caller's promise, as the vendor takes it.
-        unsafe { place.write_unaligned(index as usize) };
-    }
-    wait(strike.delay_after_ns);
+unsafe fn end(fault: &InjectedFault, call: &Call, of_vendor: Option<aclError>) -> aclError {
+    let code = fault.instead.or(fault.then).or(of_vendor).unwrap_or(0);
+    // SAFETY: the caller's promise.
+    unsafe { arrays::write_fail_index(call, fault.fail_index.map(|index| index as usize)) };
+    wait(fault.delay_after_ns);
     code
 }
 
-/// Lets time go by, all of it, whatever interrupts; a handler may jump out.
+/// Waits that long, also when signals interrupt it; a handler may jump out.
 fn wait(ns: u64) {
     if ns == 0 {
         return;

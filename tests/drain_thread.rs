@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 use std::process::Child;
-use support::{Output, Run, has_that, host, until};
+use support::{Build, Output, Run, has_that, host, until};
 
 /// A host whose first copier is set apart, with its drain at work; it ends when its input does.
 struct Host {
@@ -90,4 +90,15 @@ fn the_drain_is_scheduled_as_any_thread_is_whatever_the_policy_of_the_first_copi
         }
         host.end();
     }
+}
+
+#[test]
+fn the_drain_uses_neither_the_heap_of_the_host_nor_destructors_of_its_threads() {
+    let program = Build::new("hosts/drain_allocates.c").arg("-rdynamic").link("ascendcl").program();
+    // Small files and a small budget: the drain also begins new ones, and looks which to remove.
+    let run = Run::new(&program).sim().shim().env("ACLSHIM_SEGMENT", "1M").env("ACLSHIM_BUDGET", "4M");
+    let output = run.run();
+    let called = fs::read_to_string(output.scratch.join("called")).unwrap_or_default();
+    assert_eq!((called.as_str(), output.status.code()), ("", Some(0)), "{output:?}");
+    assert_eq!(output.stdout, "threads of the shim were seen: yes\n");
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use support::{Output, Run};
+use support::{Build, Output, Run};
 
 /// The lines of a host of which one begins so.
 #[track_caller]
@@ -195,5 +195,17 @@ fn nonsense_about_what_is_muted_and_about_other_products_is_named_once() {
         assert_eq!(said.len(), 1, "{name}: {:?}", checking::said(&output));
         assert!(text(&said[0]["message"]).contains(name), "{}", said[0]);
         assert_eq!(rules(&output), ["DEST-MAX"], "{name}");
+    }
+}
+
+#[test]
+fn no_call_is_forwarded_unjudged_by_threads_whose_first_calls_race_with_the_start_of_the_shim() {
+    let library = Build::new("hosts/policy_racing_lib.c").link("ascendcl").arg("-pthread").library("policy_racing");
+    let folder = library.parent().unwrap();
+    let program = Build::new("hosts/policy_racing.c").arg(format!("-L{}", folder.display())).arg("-rdynamic");
+    let program = program.link("policy_racing").link("ascendcl").program();
+    for _ in 0..10 {
+        let output = Run::new(&program).sim().shim().library_path(folder).env("ACLSHIM_MODE", "enforce").run().ok();
+        assert_eq!(output.stdout, "4000 bad calls, 4000 refused; 0 have entered the vendor\n");
     }
 }

@@ -110,11 +110,11 @@ macro_rules! entries {
                     let gate = &GATES[Function::$name as usize][SLOT];
                     let call: Call = $role;
                     let short = OneSlotCall::of(&call).filter(|short| short.fits(gate.slow_path()));
-                    let Some(frame) = short.and_then(|short| Frame::short(Function::$name, caller, short, gate.cursor())) else {
+                    let Some(frame) = short.and_then(|short| Frame::begin_fast(Function::$name, caller, short, gate.cursor())) else {
                         // SAFETY: the caller's promise, passed on unchanged. Something follows the call: ended by a
                         // jump, it would lay its stack arguments where the stub has its own words.
                         return unsafe {
-                            let code = long::$name($($arg,)* SLOT, caller);
+                            let code = slow::$name($($arg,)* SLOT, caller);
                             asm!("/* {0} */", in(reg) code as usize, options(nomem, nostack, preserves_flags));
                             code
                         };
@@ -125,13 +125,13 @@ macro_rules! entries {
                     let real = unsafe { core::mem::transmute::<usize, Real>(gate.target()) };
                     // SAFETY: the caller's promise, passed on unchanged.
                     let code = unsafe { real($($arg),*) };
-                    frame.end(code);
+                    frame.end_fast(code);
                     code
                 });
             )*
             /// What an entry does with a call that takes more than one slot, or has anything else unusual about it.
             /// (The arguments come first: they are in their registers already.)
-            mod long {
+            mod slow {
                 use super::*;
                 $(
                     #[cold]
@@ -154,7 +154,7 @@ macro_rules! entries {
                     }
                 )*
             }
-            pub(super) mod watched {
+            pub(super) mod stubs {
                 use super::*;
                 $(
                     #[unsafe(naked)]
@@ -195,11 +195,11 @@ macro_rules! entries {
 
         /// What the entries go through, by function: the exported one first.
         static GATES: [Gates; COUNT] = [$([
-            Gate::new(bodies::watched::$name::<0> as *const ()),
-            Gate::new(bodies::watched::$name::<1> as *const ()),
-            Gate::new(bodies::watched::$name::<2> as *const ()),
-            Gate::new(bodies::watched::$name::<3> as *const ()),
-            Gate::new(bodies::watched::$name::<4> as *const ()),
+            Gate::new(bodies::stubs::$name::<0> as *const ()),
+            Gate::new(bodies::stubs::$name::<1> as *const ()),
+            Gate::new(bodies::stubs::$name::<2> as *const ()),
+            Gate::new(bodies::stubs::$name::<3> as *const ()),
+            Gate::new(bodies::stubs::$name::<4> as *const ()),
         ]),*];
 
         // Ten words are enough for every row.

@@ -5,7 +5,7 @@
 //! by a **tail jump**, so that the caller's return address is still the caller's:
 //! `RTLD_NEXT` and `RTLD_DEFAULT` mean "as seen from there".
 
-use crate::call::lookup::{filter, filter_versioned, truth};
+use crate::call::lookup::{filter, filter_versioned, real_address};
 use crate::loader::libdl::{self, REAL_DLSYM, REAL_DLVSYM};
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -17,7 +17,7 @@ use core::ffi::{c_char, c_int, c_void};
 /// As the function of that name in libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dladdr(address: *const c_void, info: *mut libc::Dl_info) -> c_int {
-    let address = truth(address as usize) as *const c_void;
+    let address = real_address(address as usize) as *const c_void;
     // SAFETY: the caller's promise, passed on unchanged.
     unsafe { libdl::dladdr(address, info) }
 }
@@ -33,7 +33,7 @@ pub unsafe extern "C-unwind" fn dladdr1(
     extra: *mut *mut c_void,
     flags: c_int,
 ) -> c_int {
-    let address = truth(address as usize) as *const c_void;
+    let address = real_address(address as usize) as *const c_void;
     // SAFETY: the caller's promise, passed on unchanged.
     unsafe { libdl::dladdr1(address, info, extra, flags) }
 }

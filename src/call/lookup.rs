@@ -8,7 +8,7 @@
 use crate::boot;
 use crate::call::entry::TABLE;
 use crate::guest::edge;
-use crate::guest::log::{self, Event, Once};
+use crate::guest::log::{self, Event, OncePerFunction};
 use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::objects::LinkMap;
 use crate::loader::rebind::{self, Trigger};
@@ -90,29 +90,29 @@ fn answer(
         return PASS;
     }
     // Or if it belongs to a library that brings us along and the real one behind us (the drop-in).
-    if !is_default && is_of_a_library(handle) && target::next_in_line(function).is_some() {
+    if !is_default && is_of_a_library(handle) && target::next_definition(function).is_some() {
         return PASS;
     }
     // Or if the caller could see one in a scope of its own.
     if is_default && let Some(found) = visible_from(caller, function) {
         let answer = hand_out(function, found, shim);
-        target::forget_dlerror();
+        target::clear_dlerror();
         return answer;
     }
-    undefined(function)
+    null_with_dlerror(function)
 }
 
 fn hand_out(function: usize, found: usize, shim: ShimState) -> usize {
     // So that the export is known to lead there, if it does.
-    if target::known(function, 0).is_none() && target::next_in_line(function) == Some(found) {
-        target::keep(function, found);
+    if target::known(function, 0).is_none() && target::next_definition(function) == Some(found) {
+        target::bind(function, found);
     }
     if shim == ShimState::Off {
         return target::export_for(function, found).unwrap_or(found);
     }
     target::pin(found);
     target::entry_for(function, found).unwrap_or_else(|| {
-        static SAID: Once = Once::new();
+        static SAID: OncePerFunction = OncePerFunction::new();
         if SAID.is_first(function) {
             let name = names::NAMES[function].to_str().unwrap_or_default();
             log::line(
@@ -161,7 +161,7 @@ fn is_of_a_library(handle: *mut c_void) -> bool {
 }
 
 /// NULL, with the `dlerror` of a lookup that failed on this name.
-fn undefined(function: usize) -> usize {
+fn null_with_dlerror(function: usize) -> usize {
     // SAFETY: C strings; libc is always loaded and has none of these functions.
     unsafe {
         let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
@@ -174,7 +174,7 @@ fn undefined(function: usize) -> usize {
 }
 
 /// For the start of one of our entries the address of the real function, else `address` itself.
-pub fn truth(address: usize) -> usize {
+pub fn real_address(address: usize) -> usize {
     edge::preserving_errno(|| {
         if boot::ensure(&TABLE) == ShimState::Unready || !is_own(address) {
             return address;
@@ -182,7 +182,7 @@ pub fn truth(address: usize) -> usize {
         let libdl = (0..libdl::INTERPOSED.len()).find(|&which| bindings::libdl_export(which) == address);
         let real = match libdl {
             Some(which) => Some(libdl::INTERPOSED[which].1.load(core::sync::atomic::Ordering::Relaxed)),
-            None => target::behind(address),
+            None => target::real_behind_entry(address),
         };
         real.filter(|&real| real != 0).unwrap_or(address)
     })

@@ -1,6 +1,7 @@
 //! Who else sees the calls that take the slow path: the open scopes of the harness, which stands above this module.
 
-use crate::check::judgement::{Before, Judgement};
+use crate::check::judgement::Judgement;
+use crate::check::pre_call::PreCall;
 use crate::loader::gate::{self, Reason};
 use crate::record::frame::{Frame, Words};
 use aclshim_facts::Function;
@@ -54,7 +55,7 @@ pub trait CallObserver: Sync {
     ///
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.
-    unsafe fn end(&self, number: u64, answer: Answer, ns: u64, call: &Call, before: &Before);
+    unsafe fn end(&self, number: u64, answer: Answer, ns: u64, call: &Call, before: &PreCall);
 }
 
 static OBSERVER: AtomicPtr<&'static dyn CallObserver> = AtomicPtr::new(core::ptr::null_mut());
@@ -144,7 +145,7 @@ impl Ticket {
     /// # Safety
     /// By the vendor's function, for the arguments of `call`, or in its place.
     #[inline(always)]
-    pub unsafe fn end(self, answer: Answer, ns: u64, call: &Call, before: &Before) {
+    pub unsafe fn end(self, answer: Answer, ns: u64, call: &Call, before: &PreCall) {
         // SAFETY: the caller's promise.
         self.observer.inspect(|observer| unsafe { observer.end(self.number, answer, ns, call, before) });
     }

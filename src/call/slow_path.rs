@@ -2,9 +2,11 @@
 //! inject, forward, check again, record.
 
 use crate::call::observer::{Answer, Ticket};
-use crate::check::judgement::{self, Before, Judgement};
+use crate::check::judgement::Judgement;
+use crate::check::post_call;
+use crate::check::pre_call::{self, PreCall};
 use crate::guest::thread;
-use crate::inject::{self, Strike};
+use crate::inject::{self, InjectedFault};
 use crate::record::frame::{Frame, Words};
 use crate::ring::{identity, process};
 use aclshim_facts::Function;
@@ -29,27 +31,27 @@ pub unsafe fn run(
 ) -> aclError {
     let here = thread::stack();
     // Before anything of the caller's is read: a fault from here on has a name.
-    let frame = Frame::long(function, caller, here, words, call);
+    let frame = Frame::begin_slow(function, caller, here, words, call);
     let mut ticket = Ticket::begin(function, caller, here, words, &frame);
     // SAFETY: the arguments of a call that is about to be forwarded.
-    let before = unsafe { judgement::before(function, call, |judgement| found(&frame, ticket, judgement)) };
+    let before = unsafe { pre_call::check(function, call, &|judgement| found(&frame, ticket, judgement)) };
     ticket.go();
     // SAFETY: the caller's promise.
     let answer = match unsafe { before.refuse(function, call) } {
         Some(code) => Answer { code, of_vendor: None },
         None => {
-            let strike = if inject::is_set() {
+            let fault = if inject::is_set() {
                 // SAFETY: the caller's promise.
-                unsafe { draw(function, call, caller, &frame, &before, ticket) }
+                unsafe { select_fault(function, call, caller, &frame, &before, ticket) }
             } else {
                 None
             };
-            let of_vendor = match inject::instead(&strike) {
+            let of_vendor = match inject::instead(&fault) {
                 Some(_) => None,
                 None => Some(forward()),
             };
             // SAFETY: it has just returned, or was not forwarded.
-            let code = unsafe { inject::after(&strike, call, of_vendor) };
+            let code = unsafe { inject::after(&fault, call, of_vendor) };
             Answer { code, of_vendor }
         }
     };
@@ -74,24 +76,24 @@ fn found(frame: &Frame, ticket: Ticket, judgement: &Judgement) {
 /// Whether a call that is about to be forwarded is struck by an injection; it has waited then, if it had to.
 #[cold]
 #[inline(never)]
-unsafe fn draw(
+unsafe fn select_fault(
     function: Function,
     call: &Call,
     caller: usize,
     frame: &Frame,
-    before: &Before,
+    before: &PreCall,
     ticket: Ticket,
-) -> Option<Strike> {
+) -> Option<InjectedFault> {
     // What a scope sees is no call inside another one.
     if !inject::has_any() || !ticket.is_some() && frame.is_nested(caller) {
         return None;
     }
     // SAFETY: the caller's promise.
-    let drawn = unsafe { inject::draw(function, call, caller, before.look.map(|look| look.total)) }?;
+    let selected = unsafe { inject::select(function, call, caller, before.summary.map(|summary| summary.total)) }?;
     // Before it waits: it may never come back.
     frame.flag(INJECTED);
     ticket.injected();
-    Some(drawn.begin())
+    Some(selected.begin())
 }
 
 /// A call was answered at `now`: completes its record.
@@ -105,17 +107,17 @@ unsafe fn end(
     answer: Answer,
     function: Function,
     call: &Call,
-    before: &Before,
+    before: &PreCall,
     ticket: Ticket,
 ) {
     // What the vendor has not looked at may not be looked at.
     if let (Form::Batch(of), Some(code)) = (&call.form, answer.of_vendor) {
         // SAFETY: the caller's promise; the call was recorded as a batch.
-        let is_recorded = unsafe { frame.complete_batch(of, code, before.look) };
+        let is_recorded = unsafe { frame.complete_batch(of, code, before.summary) };
         let is_wanted = is_recorded || ticket.is_some();
         // SAFETY: the caller's promise.
-        let judgement = is_wanted.then(|| unsafe { judgement::after(function, call, before, code) });
+        let judgement = is_wanted.then(|| unsafe { post_call::check(function, call, before, code) });
         judgement.flatten().inspect(|judgement| found(frame, ticket, judgement));
     }
-    frame.end_long(now, answer.code);
+    frame.end_slow(now, answer.code);
 }

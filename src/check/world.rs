@@ -28,23 +28,16 @@ pub fn read() {
     set_form(settings.form.run_mode());
 }
 
-/// A SoC name that the real library tells; a setting comes first.
-pub fn tell_product(soc: &[u8]) {
-    if settings().soc.as_bytes().is_empty() {
-        set_product(soc);
+/// Takes over what the real library reports of itself; a setting comes first.
+pub fn set_reported(product: &[u8], cann: &[u8], form: Option<RunMode>) {
+    let settings = settings();
+    if settings.soc.as_bytes().is_empty() {
+        set_product(product);
     }
-}
-
-/// A release that the real library tells; a setting comes first.
-pub fn tell_cann(text: &[u8]) {
-    if settings().cann.as_bytes().is_empty() {
-        set_cann(text);
+    if settings.cann.as_bytes().is_empty() {
+        set_cann(cann);
     }
-}
-
-/// A form that the real library tells; a setting comes first.
-pub fn tell_form(form: Option<RunMode>) {
-    if settings().form.run_mode().is_none() {
+    if settings.form.run_mode().is_none() {
         set_form(form);
     }
 }
@@ -71,8 +64,8 @@ fn set_form(form: Option<RunMode>) {
     }
 }
 
-/// A value that is another one whenever more is known of product, form or release.
-pub fn key() -> [usize; 3] {
+/// Product, form and release as numbers, to see whether more has become known since.
+pub fn snapshot() -> [usize; 3] {
     let [form, cann] = [&FORM, &CANN].map(|of| of.load(Ordering::Relaxed) as usize);
     [PRODUCT.load(Ordering::Relaxed), form, cann]
 }

@@ -13,7 +13,7 @@ unsafe extern "C-unwind" {
 const CANCEL_DISABLE: c_int = 1;
 
 /// Runs work of ours that touches nothing of the thread's; a panic is `None`. A handler may jump out of it.
-pub fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub fn catching_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
@@ -53,7 +53,7 @@ pub fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> Option<T> {
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, &ours, &mut before);
         if libc::sigismember(&before, libc::SIGSYS) == 1 {
-            let_sandbox_answer();
+            unblock_sigsys();
         }
         let outer = thread::current().blocked.replace(&raw const before);
         let answer = preserving_errno(work);
@@ -65,7 +65,7 @@ pub fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// Lets SIGSYS through: a sandbox answers system calls of ours by it, also in a thread that makes none of its own, and
 /// where it is blocked the kernel ends the program.
-pub fn let_sandbox_answer() {
+pub fn unblock_sigsys() {
     // SAFETY: a signal set of ours.
     unsafe {
         let mut answer = core::mem::zeroed();

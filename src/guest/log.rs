@@ -36,9 +36,9 @@ pub enum Event {
 }
 
 /// What was said already, where once a function is enough.
-pub struct Once(AtomicU32);
+pub struct OncePerFunction(AtomicU32);
 
-impl Once {
+impl OncePerFunction {
     /// Nothing yet.
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
@@ -145,14 +145,14 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
     is_written
 }
 
-/// Writes one line; where the log cannot be written, to the program's standard error, if that may be ([`may_say`]): what it
+/// Writes one line; where the log cannot be written, to the program's standard error, if that may be ([`may_write_stderr`]): what it
 /// says stands nowhere else. Only within [`crate::guest::edge::with_signals_blocked`].
 pub fn loss(event: Event, subject: &str, message: fmt::Arguments<'_>) {
     if !is_written(event, subject, message) && settings().stderr != Stderr::Off {
         with_buffers(|buffers, _| {
             buffers.line.clear();
             let _ = writeln!(buffers.line, "aclshim: {message}");
-            if may_say(buffers.line.as_bytes()) {
+            if may_write_stderr(buffers.line.as_bytes()) {
                 to_stderr(buffers.line.as_bytes());
             }
         });
@@ -160,7 +160,7 @@ pub fn loss(event: Event, subject: &str, message: fmt::Arguments<'_>) {
 }
 
 /// The last words of a program that a rule ends: to its standard error, because it was asked for, and to the log.
-pub fn last_words(function: &str, rule: &str, statement: &str, fix: &str) {
+pub fn log_abort(function: &str, rule: &str, statement: &str, fix: &str) {
     let said =
         format_args!("{function} breaks {rule}: {statement}. {fix}. The program is ended, as ACLSHIM_RULES says.");
     edge::with_signals_blocked(|| {
@@ -197,7 +197,7 @@ impl fmt::Display for ConfigFile {
 }
 
 /// Names a setting whose value made no sense, and what holds instead; `at` is its line in the settings file, or 0.
-pub fn nonsense(setting: &'static Setting, at: u32) {
+pub fn invalid_setting(setting: &'static Setting, at: u32) {
     let (name, given) = (setting.variable, Given(setting, at));
     match setting.value {
         Value::Choice(words) => {
@@ -217,7 +217,7 @@ pub fn nonsense(setting: &'static Setting, at: u32) {
 }
 
 /// Names a line of the settings file that made no sense, or the file itself.
-pub fn nonsense_line(at: u32, why: FileError) {
+pub fn invalid_line(at: u32, why: FileError) {
     let name = CONFIG.variable;
     match at {
         0 => line(Event::Setting, name, format_args!("{ConfigFile}: {why}; nothing of it is in force")),
@@ -226,7 +226,7 @@ pub fn nonsense_line(at: u32, why: FileError) {
 }
 
 /// Names a part of `ACLSHIM_RULES` that made no sense.
-pub fn nonsense_rule(part: &[u8]) {
+pub fn invalid_rule(part: &[u8]) {
     let part = part.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let part = part.get(..64).unwrap_or(part);
     let must = "RULE=ACTION with a rule of `aclshim rules` and off, log, warn, refuse or abort";
@@ -237,7 +237,7 @@ pub fn nonsense_rule(part: &[u8]) {
 static STDERR_AT_START: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Remembers what standard error is.
-pub fn note_stderr() {
+pub fn remember_stderr() {
     if let Some(about) = about_stderr() {
         STDERR_AT_START[0].store(about.st_dev, Ordering::Relaxed);
         STDERR_AT_START[1].store(about.st_ino, Ordering::Relaxed);
@@ -255,7 +255,7 @@ fn about_stderr() -> Option<libc::stat> {
 /// Whether a text that the program did not ask for may be written to its standard error: it is still what it was at the
 /// start, and not a file of the program's that got its number; the program does not wait for a reader; no limit is
 /// exceeded, which would be a signal.
-fn may_say(text: &[u8]) -> bool {
+fn may_write_stderr(text: &[u8]) -> bool {
     let Some(about) = about_stderr() else { return false };
     let known = STDERR_AT_START.each_ref().map(|word| word.load(Ordering::Relaxed));
     let is_same = known != [0; 2] && known == [about.st_dev, about.st_ino];

@@ -19,8 +19,8 @@ pub fn with<T>(work: impl FnOnce(&mut State) -> T) -> Result<T, aclshim_error> {
     worked.unwrap_or(Err(ACLSHIM_MEMORY))
 }
 
-/// Works on the state under the lock, and counts a call that could not be noted if that is not possible.
-pub fn note<T>(work: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
+/// Works on the state under the lock; where the lock is not available, counts a call that no scope has seen.
+pub fn with_or_count_miss<T>(work: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
     if state::current() != ShimState::Active {
         return None;
     }
@@ -30,13 +30,13 @@ pub fn note<T>(work: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
     })
 }
 
-/// Drops a value that was made under the lock, under the lock: elsewhere its memory would be lost.
-pub fn forget<T>(made: T) {
+/// Drops a value that was made under the lock under the lock: its memory belongs to the heap of the harness.
+pub fn drop_locked<T>(made: T) {
     let made = core::mem::ManuallyDrop::new(made);
     let _ = with(|_| drop(core::mem::ManuallyDrop::into_inner(made)));
 }
 
-/// The state, made for the first thread that has the lock.
+/// The state; the first thread that has the lock makes it.
 fn state_of(lock: &HarnessLock) -> Option<&'static mut State> {
     if lock.state.load(Ordering::Relaxed).is_null() {
         let heap = Heap::for_harness()?;

@@ -6,7 +6,7 @@
 use super::aclshim_error::{self, *};
 use super::end::{self, Ended};
 use super::state::{Reach, Scope, State};
-use super::text::{self, Given};
+use super::text::{self, CallerText};
 use super::{access, expect, lock, observer};
 use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
 use crate::boot;
@@ -23,8 +23,8 @@ pub mod requests;
 
 type Answer = Result<i64, aclshim_error>;
 
-/// What C gets: 0 as without us, and nothing is even looked at, where we stay out of the way. Not in the caller's frame,
-/// which is to be small: where it lies tells which calls were left.
+/// The answer to C: 0 where the shim is not active, as without it. Not inlined, so that the caller's frame is small: its
+/// address decides which calls were left.
 #[inline(never)]
 fn answer(work: impl FnOnce() -> Answer) -> i64 {
     if edge::preserving_errno(|| boot::ensure(&TABLE)) != Some(ShimState::Active) {
@@ -39,9 +39,9 @@ fn locked<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Resul
     access::with(work)?
 }
 
-/// Works on the state under the lock, after the scopes of threads that are gone have ended.
-fn after_the_gone<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
-    let (gone, answer) = access::with(|state| (end::retire(state), work(state)))?;
+/// Works on the state under the lock, after the scopes of threads that have ended were ended, and reports these.
+fn with_orphans_ended<T>(work: impl FnOnce(&mut State) -> Result<T, aclshim_error>) -> Result<T, aclshim_error> {
+    let (gone, answer) = access::with(|state| (end::end_orphans(state), work(state)))?;
     end::report_all(gone);
     answer
 }
@@ -54,22 +54,22 @@ fn room_for<T>(count: usize) -> Result<Vec<T>, aclshim_error> {
     if has_block && lock::has_room(0) { Ok(Vec::with_capacity(count)) } else { Err(ACLSHIM_MEMORY) }
 }
 
-/// Looks at a scope as it is now; `here` is where the caller's stack ends.
-fn look<T>(
+/// Works on a scope after its calls were judged; `here` is where the caller's stack ends.
+fn with_scope<T>(
     scope: aclshim_scope,
     here: usize,
     work: impl FnOnce(&State, &Scope) -> Result<T, aclshim_error>,
 ) -> Result<T, aclshim_error> {
-    after_the_gone(|state| {
+    with_orphans_ended(|state| {
         let first = state.scope(scope)?.first;
-        state.look_around(here);
+        state.abandon_left_calls(here);
         state.judge(first);
         let state = &*state;
         work(state, state.scopes.iter().find(|other| other.id == scope).ok_or(ACLSHIM_NO_SCOPE)?)
     })
 }
 
-/// Hands what was made under the lock to the caller: as much of each as it knows, and as many as it has room for.
+/// Copies values that were made under the lock to the caller: `size` bytes of each, and as many as it has room for.
 ///
 /// # Safety
 /// There is room for `room` structures of `size` bytes at `to`.
@@ -84,11 +84,12 @@ unsafe fn hand_out<T>(made: Vec<T>, to: *mut T, size: usize, room: usize) -> Ans
         }
     }
     let is_all = taken == made.len();
-    access::forget(made);
+    access::drop_locked(made);
     if is_all { Ok(taken as i64) } else { Err(ACLSHIM_ROOM) }
 }
 
-fn is_room<T>(to: *mut T, size: usize, room: usize) -> Result<(), aclshim_error> {
+/// An error unless the caller has given room for structures.
+fn check_room<T>(to: *mut T, size: usize, room: usize) -> Result<(), aclshim_error> {
     if room > 0 && (to.is_null() || size == 0) { Err(ACLSHIM_INVALID) } else { Ok(()) }
 }
 
@@ -104,9 +105,9 @@ pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclsh
             _ => return Err(ACLSHIM_INVALID),
         };
         // SAFETY: the caller's promise.
-        let name = unsafe { Given::new(name) };
+        let name = unsafe { CallerText::new(name) };
         let (id, parent) =
-            after_the_gone(|state| state.begin(&name.lossy(), reach).map(|scope| (scope.id, scope.parent)))?;
+            with_orphans_ended(|state| state.begin(&name.lossy(), reach).map(|scope| (scope.id, scope.parent)))?;
         let _ = annotate_scope_begin(id as u32, parent as u32, name.cut(text::MOST));
         Ok(id)
     })
@@ -115,16 +116,16 @@ pub unsafe extern "C" fn scope_begin(name: *const c_char, reach: c_int) -> aclsh
 pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
     let here = stack();
     answer(|| {
-        let ended = after_the_gone(|state| {
+        let ended = with_orphans_ended(|state| {
             let scope = state.end(scope)?;
-            state.look_around(here);
+            state.abandon_left_calls(here);
             Ok(Ended::judged(state, scope))
         })?;
         Ok(ended.report() as i64)
     })
 }
 
-/// The program ends: what is still expected of scopes that were not ended was not met.
+/// Ends the scopes that still have expectations when the program ends; these have failed.
 pub fn end_all() -> Result<(), aclshim_error> {
     while let Some(ended) = access::with(|state| {
         let at = state.scopes.iter().position(Scope::has_expectations)?;
@@ -140,8 +141,8 @@ pub unsafe extern "C" fn count(scope: aclshim_scope, selector: *const c_char) ->
     let here = stack();
     answer(|| {
         // SAFETY: the caller's promise.
-        let which = unsafe { Given::new(selector) }.selector()?;
-        look(scope, here, |state, scope| Ok(state.meant(scope, &which).count() as i64))
+        let which = unsafe { CallerText::new(selector) }.selector()?;
+        with_scope(scope, here, |state, scope| Ok(state.selected(scope, &which).count() as i64))
     })
 }
 
@@ -149,9 +150,9 @@ pub unsafe extern "C" fn bytes(scope: aclshim_scope, selector: *const c_char) ->
     let here = stack();
     answer(|| {
         // SAFETY: the caller's promise.
-        let which = unsafe { Given::new(selector) }.selector()?;
-        look(scope, here, |state, scope| {
-            let sum = state.meant(scope, &which).fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.moved()));
+        let which = unsafe { CallerText::new(selector) }.selector()?;
+        with_scope(scope, here, |state, scope| {
+            let sum = state.selected(scope, &which).fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.moved()));
             Ok(i64::try_from(sum).unwrap_or(i64::MAX))
         })
     })
@@ -166,13 +167,13 @@ pub unsafe extern "C" fn calls(
 ) -> i64 {
     let here = stack();
     answer(|| {
-        is_room(calls, size, room)?;
+        check_room(calls, size, room)?;
         // SAFETY: the caller's promise.
-        let which = unsafe { Given::new(selector) }.selector()?;
-        let made: Vec<_> = look(scope, here, |state, scope| {
-            let meant = state.meant(scope, &which).take(room.saturating_add(1));
-            let mut made = room_for(meant.clone().count())?;
-            made.extend(meant.map(|(order, entry)| entry.shown(order)));
+        let which = unsafe { CallerText::new(selector) }.selector()?;
+        let made: Vec<_> = with_scope(scope, here, |state, scope| {
+            let selected = state.selected(scope, &which).take(room.saturating_add(1));
+            let mut made = room_for(selected.clone().count())?;
+            made.extend(selected.map(|(order, entry)| entry.to_c(order)));
             Ok(made)
         })?;
         // SAFETY: the caller's promise.
@@ -189,8 +190,8 @@ pub unsafe extern "C" fn items(
 ) -> i64 {
     let here = stack();
     answer(|| {
-        is_room(items, size, room)?;
-        let made = look(scope, here, |state, scope| {
+        check_room(items, size, room)?;
+        let made = with_scope(scope, here, |state, scope| {
             let nth = usize::try_from(order).map_err(|_| ACLSHIM_INVALID)?;
             let entry = state.seen(scope).nth(nth).ok_or(ACLSHIM_INVALID)?;
             let mut made = room_for(entry.items().len())?;
@@ -211,15 +212,15 @@ pub unsafe extern "C" fn findings(
 ) -> i64 {
     let here = stack();
     answer(|| {
-        is_room(findings, size, room)?;
+        check_room(findings, size, room)?;
         // SAFETY: the caller's promise.
-        let rule = unsafe { Given::new(rule) }.rule()?;
-        let made: Vec<_> = look(scope, here, |state, scope| {
-            let is_meant = |other: u8| rule.is_none_or(|rule| rule.number == other);
-            let meant = expect::findings(state, scope).filter(|(_, _, found)| is_meant(found.rule.number));
-            let meant = meant.take(room.saturating_add(1));
-            let mut made = room_for(meant.clone().count())?;
-            made.extend(meant.map(|(order, entry, found)| {
+        let rule = unsafe { CallerText::new(rule) }.rule()?;
+        let made: Vec<_> = with_scope(scope, here, |state, scope| {
+            let is_selected = |other: u8| rule.is_none_or(|rule| rule.number == other);
+            let selected = expect::findings(state, scope).filter(|(_, _, found)| is_selected(found.rule.number));
+            let selected = selected.take(room.saturating_add(1));
+            let mut made = room_for(selected.clone().count())?;
+            made.extend(selected.map(|(order, entry, found)| {
                 let argument = entry.function.row().arguments.get(usize::from(found.argument));
                 aclshim_finding {
                     rule: state.text(found.rule.id),

@@ -2,43 +2,43 @@
 
 use super::expect;
 use super::expectation::Failure;
-use super::golden::{self, Actual};
+use super::golden::{self, ActualRun};
 use super::state::{Scope, State};
 use super::{access, exit, results, text};
 use crate::guest::{edge, log};
 use crate::record::annotate::annotate_scope_end;
 use crate::settings::settings;
 
-/// A scope that has ended, and what is to be said of it. Made under the lock.
+/// A scope that has ended, with its failures. Made under the lock.
 pub struct Ended {
     scope: Scope,
-    /// With room for those that come from files.
+    /// Has capacity for those that come from golden files.
     failures: Vec<Failure>,
-    /// The calls that are to be those of a file.
-    runs: Vec<Actual>,
+    /// The calls to be compared with golden files.
+    runs: Vec<ActualRun>,
     line: Option<String>,
 }
 
 impl Ended {
-    /// Judges a scope that was taken out. Only under the lock.
+    /// Judges a scope that was removed from the state. Only under the lock.
     pub fn judged(state: &mut State, scope: Scope) -> Self {
         state.judge(scope.first);
         let (failures, runs) = (expect::judge(state, &scope), golden::runs(state, &scope));
         Self::new(state, scope, failures, runs)
     }
 
-    /// A scope that its program has not ended: what is expected of it was not met.
+    /// A scope that the program has not ended: its expectations have failed.
     pub fn never_ended(state: &mut State, scope: Scope) -> Self {
         let is_expected = scope.has_expectations();
         let failures = is_expected.then(|| expect::never_ended(&scope)).into_iter().collect();
         Self::new(state, scope, failures, Vec::new())
     }
 
-    fn new(state: &mut State, scope: Scope, mut failures: Vec<Failure>, runs: Vec<Actual>) -> Self {
+    fn new(state: &mut State, scope: Scope, mut failures: Vec<Failure>, runs: Vec<ActualRun>) -> Self {
         crate::inject::remove(scope.id as u64);
         failures.reserve(runs.len());
         let line = results::are_wanted().then(|| results::line(state, &scope));
-        state.settle(scope.first);
+        state.discard_unseen(scope.first);
         Self { scope, failures, runs, line }
     }
 
@@ -50,7 +50,7 @@ impl Ended {
             match golden::judge(run, &self.scope.name) {
                 Ok(failure) => self.failures.extend(failure), // there is room
                 Err(_) => {
-                    text::say(format_args!("the calls of a scope could not be compared with a file"));
+                    text::print_line(format_args!("the calls of a scope could not be compared with a file"));
                     count += 1;
                 }
             }
@@ -65,16 +65,16 @@ impl Ended {
             line.all(|line| log::append(settings().results.as_c_str(), line.as_bytes()))
         });
         if is_written == Some(false) || !is_whole {
-            text::say(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
+            text::print_line(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
         }
         let _ = annotate_scope_end(self.scope.id as u32, count);
-        access::forget(self);
+        access::drop_locked(self);
         count
     }
 }
 
 /// Ends the scopes of threads that have ended without. Only under the lock; the caller reports them when it has left the lock.
-pub fn retire(state: &mut State) -> Vec<Ended> {
+pub fn end_orphans(state: &mut State) -> Vec<Ended> {
     let mut ended = Vec::new();
     while let Some(scope) = state.take_orphan() {
         ended.push(Ended::never_ended(state, scope));
@@ -88,6 +88,6 @@ pub fn report_all(mut ended: Vec<Ended>) {
         one.report();
     }
     if ended.capacity() > 0 {
-        access::forget(ended);
+        access::drop_locked(ended);
     }
 }

@@ -4,8 +4,8 @@ use super::aclshim_direction::*;
 use super::aclshim_flag::*;
 use super::aclshim_state::*;
 use super::{aclshim_call, aclshim_item};
-use crate::check::judgement::{self, ReportedFinding};
-use crate::check::world;
+use crate::check::judgement::{JudgedFinding, Judgement};
+use crate::check::{policy, world};
 use crate::loader::names::NAMES;
 use crate::record::frame::Words;
 use aclshim_core::arrays::Copied;
@@ -15,7 +15,7 @@ use aclshim_facts::call::{Call, Ends, Form};
 use aclshim_facts::direction::Direction;
 use aclshim_facts::message::noted_message;
 use aclshim_facts::rule::{self, Arrays, Rule, Severity, Subject};
-use aclshim_facts::rules::{RULES, judge_each};
+use aclshim_facts::rules::judge_each;
 use aclshim_facts::selector::Known;
 use aclshim_golden as golden;
 use aclshim_trace::system::clock::monotonic_ns;
@@ -23,42 +23,42 @@ use core::ffi::c_void;
 use core::ptr;
 use std::ffi::CString;
 
-/// What became of a call.
+/// State of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It has returned.
+pub enum CallState {
+    /// The call has returned.
     Done,
-    /// It has not.
+    /// The call has not returned yet.
     UnderWay,
-    /// It never will.
+    /// The call never returns: an exception, a longjmp or the end of its thread has left it.
     Left,
 }
 
-/// A call.
+/// A call that an open scope sees.
 pub struct Entry {
-    /// Its ticket.
+    /// Number of the call, in the order of begins.
     pub number: u64,
     pub function: Function,
     words: Words,
     pub site: u64,
     /// Where the stack of its frame ends.
     pub here: usize,
-    /// When it began.
+    /// Time when it began, CLOCK_MONOTONIC.
     pub at: u64,
-    /// The thread, by our number and by the system's.
+    /// The thread, by our number and by its id.
     pub thread: u64,
     pub system_thread: u32,
-    pub fate: Fate,
+    pub fate: CallState,
     pub code: i32,
     pub flags: i32,
     pub duration_ns: u64,
     batch: Option<Box<Contents>>,
-    pub findings: Vec<Found>,
-    /// What was known when it was judged, by its number; 0 if it never was.
+    pub findings: Vec<EntryFinding>,
+    /// Number of the state of knowledge that it was judged with; 0 if it was not judged yet.
     judged: u32,
 }
 
-/// What the arrays of a batch held.
+/// Contents of the arrays of a batch.
 struct Contents {
     items: Vec<aclshim_item>,
     attributes: Vec<golden::Attribute>,
@@ -67,8 +67,8 @@ struct Contents {
     direction: Direction,
 }
 
-/// Something that is wrong with a call.
-pub struct Found {
+/// A finding about a call, with its message.
+pub struct EntryFinding {
     pub rule: &'static Rule,
     pub severity: Severity,
     pub argument: u8,
@@ -90,7 +90,7 @@ impl Entry {
             at: monotonic_ns(),
             thread: thread[0],
             system_thread: thread[1] as u32,
-            fate: Fate::UnderWay,
+            fate: CallState::UnderWay,
             code: 0,
             flags: 0,
             duration_ns: 0,
@@ -100,7 +100,7 @@ impl Entry {
         }
     }
 
-    /// Its arguments. What they point to must not be looked at any more.
+    /// Its arguments. What they point to must not be read any more.
     pub fn call(&self) -> Call {
         self.function.call(&self.words)
     }
@@ -110,8 +110,8 @@ impl Entry {
         self.function.row().arguments.iter().zip(self.words)
     }
 
-    /// Keeps what the arrays of a batch hold, which the vendor has accepted.
-    pub fn keep(&mut self, copied: &Copied<'_>) {
+    /// Copies the arrays of a batch that the vendor has accepted.
+    pub fn copy_arrays(&mut self, copied: &Copied<'_>) {
         let items = || (0..copied.dsts.len()).filter_map(|at| copied.item(at));
         let item = |item: aclshim_core::arrays::Item| aclshim_item {
             dst: item.dst,
@@ -148,7 +148,7 @@ impl Entry {
 
     /// How many bytes it has moved.
     pub fn moved(&self) -> u64 {
-        let is_done = self.fate == Fate::Done && self.code == 0;
+        let is_done = self.fate == CallState::Done && self.code == 0;
         if is_done { self.bytes().unwrap_or(0) } else { 0 }
     }
 
@@ -159,7 +159,7 @@ impl Entry {
         }
     }
 
-    /// Hands what is known of the call to `asked`, which selects calls.
+    /// Calls `asked`, which selects calls, with the properties of this call.
     pub fn known<T>(&self, asked: impl FnOnce(&Known<'_>) -> T) -> T {
         let call = self.call();
         let one = call.ends();
@@ -167,14 +167,14 @@ impl Entry {
         asked(&Known {
             bytes: self.bytes(),
             direction: self.direction(&call),
-            code: (self.fate == Fate::Done).then_some(self.code),
+            code: (self.fate == CallState::Done).then_some(self.code),
             ends,
             ..Known::new(self.function, &call, self.site)
         })
     }
 
-    /// As C sees it, at a place in a scope.
-    pub fn shown(&self, order: u64) -> aclshim_call {
+    /// As the C interface shows it; `order` is its place in the scope.
+    pub fn to_c(&self, order: u64) -> aclshim_call {
         let call = self.call();
         let mut shown = aclshim_call {
             function: NAMES[self.function as usize].as_ptr(),
@@ -200,9 +200,9 @@ impl Entry {
             has_stream: i32::from(call.stream.is_some()),
             code: self.code,
             state: match self.fate {
-                Fate::Done => ACLSHIM_DONE,
-                Fate::UnderWay => ACLSHIM_UNDER_WAY,
-                Fate::Left => ACLSHIM_LEFT,
+                CallState::Done => ACLSHIM_DONE,
+                CallState::UnderWay => ACLSHIM_UNDER_WAY,
+                CallState::Left => ACLSHIM_LEFT,
             } as i32,
             flags: self.flags,
             duration_ns: self.duration_ns,
@@ -253,9 +253,9 @@ impl Entry {
             function: self.function,
             arguments: self.words,
             end: match self.fate {
-                Fate::Done => golden::End::Returned(self.code),
-                Fate::UnderWay => golden::End::UnderWay,
-                Fate::Left => golden::End::Left,
+                CallState::Done => golden::End::Returned(self.code),
+                CallState::UnderWay => golden::End::UnderWay,
+                CallState::Left => golden::End::Left,
             },
             marks: marks.fold(0, |all, (_, mark)| all | mark),
             attributes: self.batch.as_ref().map_or(Vec::new(), |batch| batch.attributes.clone()),
@@ -263,19 +263,12 @@ impl Entry {
         }
     }
 
-    /// Takes in what was found wrong with a batch while its arrays could be read.
-    pub fn find(&mut self, told: &[ReportedFinding]) {
-        for told in told {
-            let Some(rule) = RULES.get(usize::from(told.rule)).filter(|rule| !self.is_found(rule)) else { continue };
-            let finding = rule::Finding {
-                argument: told.argument,
-                index: told.index.map(|index| index as usize),
-                severity: told.severity,
-                code: told.code,
-                fail_index: told.fail_index.map(|index| index as usize),
-            };
-            let found = self.found(rule, &finding, told.values);
-            self.findings.push(found);
+    /// Adds the findings about a batch that were made while its arrays could be read.
+    pub fn add_findings(&mut self, judgement: &Judgement) {
+        for JudgedFinding { rule, finding, values } in judgement.findings() {
+            if !self.is_found(rule) {
+                self.findings.push(self.found(rule, &finding, values));
+            }
         }
     }
 
@@ -288,11 +281,11 @@ impl Entry {
         Subject { function: self.function, call, arrays: Arrays::default(), world: world::of(&call) }
     }
 
-    fn found(&self, rule: &'static Rule, finding: &rule::Finding, values: [u64; 2]) -> Found {
+    fn found(&self, rule: &'static Rule, finding: &rule::Finding, values: [u64; 2]) -> EntryFinding {
         let is_vendors = self.flags & (ACLSHIM_INJECTED as i32 | ACLSHIM_WAS_REFUSED as i32) == 0;
-        let returned = (self.fate == Fate::Done && is_vendors).then_some(self.code);
+        let returned = (self.fate == CallState::Done && is_vendors).then_some(self.code);
         let message = noted_message(rule, &self.subject(), finding, values, returned);
-        Found {
+        EntryFinding {
             rule,
             severity: finding.severity,
             argument: finding.argument,
@@ -303,9 +296,9 @@ impl Entry {
         }
     }
 
-    /// Judges it by its arguments alone, as a reader of its record would, if that was not done with what is known now:
-    /// `known` is the number of that, more than 0. What is known of the product may have come after the call. (The arrays
-    /// of a batch have been looked at, when they could be read.)
+    /// Judges it by its arguments alone, as a reader of its record would, unless that was done with the present knowledge of
+    /// the product, whose number is `known`, more than 0: it may have come after the call. (The arrays of a batch were judged
+    /// while they could be read.)
     pub fn judge(&mut self, known: u32) {
         if core::mem::replace(&mut self.judged, known) == known {
             return;
@@ -313,21 +306,21 @@ impl Entry {
         let subject = self.subject();
         let mut new = Vec::new();
         judge_each(&subject, &mut |rule, finding| {
-            if !self.is_found(rule) && !judgement::is_off(rule, finding.severity) {
+            if !self.is_found(rule) && !policy::is_off(rule, finding.severity) {
                 new.push(self.found(rule, &finding, [0; 2]));
             }
         });
         self.findings.extend(new);
     }
 
-    /// Whether an injection has struck it.
-    pub fn is_struck(&self) -> bool {
+    /// Whether an injection has changed it.
+    pub fn is_injected(&self) -> bool {
         self.flags & ACLSHIM_INJECTED as i32 != 0
     }
 
-    /// What else is to be said of it.
-    pub fn set_flags(&mut self, is_refused: bool, is_struck: bool) {
-        let flags = [(is_refused, ACLSHIM_WAS_REFUSED), (is_struck, ACLSHIM_INJECTED)];
+    /// Sets its flags.
+    pub fn set_flags(&mut self, is_refused: bool, is_injected: bool) {
+        let flags = [(is_refused, ACLSHIM_WAS_REFUSED), (is_injected, ACLSHIM_INJECTED)];
         self.flags = flags.into_iter().filter(|(is_it, _)| *is_it).fold(0, |all, (_, flag)| all | flag as i32);
     }
 }

@@ -1,4 +1,4 @@
-//! What failed expectations mean for the end of the process.
+//! The exit status of the process after failed expectations.
 
 use super::lock;
 use crate::guest::edge;
@@ -17,12 +17,12 @@ static STATUS: AtomicI32 = AtomicI32::new(0);
 /// Whether [`at_exit`] is on libc's list.
 static IS_ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Expectations of this process that were not met.
+/// Number of expectations of this process that have failed.
 pub fn failures() -> u64 {
     lock::existing().map_or(0, |lock| lock.failures.load(Ordering::Relaxed))
 }
 
-/// Some more were not.
+/// Counts failed expectations.
 pub fn fail(failures: u64) {
     if let Some(lock) = lock::existing() {
         lock.failures.fetch_add(failures, Ordering::Relaxed);

@@ -1,18 +1,18 @@
 //! Whether what is expected of a scope was met.
 
-use super::entry::{Entry, Found};
-use super::expectation::{Bounds, Expectation, Failure, Meant};
+use super::entry::{Entry, EntryFinding};
+use super::expectation::{Bounds, Expectation, Failure, NamedSelector};
 use super::state::{Scope, State};
 use super::{aclshim_error, wording};
 use aclshim_facts::rule::{Rule, Severity};
 use std::fmt::Write;
 
-/// Judges all that is expected of a scope.
+/// Judges all expectations of a scope.
 pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
     let mut failures: Vec<_> =
         scope.expectations.iter().filter_map(|expected| judge_one(expected, state, scope)).collect();
-    if scope.not_held > 0 {
-        let more = wording::number(scope.not_held, "expectation");
+    if scope.dropped_expectations > 0 {
+        let more = wording::number(scope.dropped_expectations, "expectation");
         let text = format!("{}there was no memory for {more}\n", wording::title(&scope.name));
         failures.push(Failure { kind: "refused", text });
     }
@@ -27,18 +27,21 @@ pub fn judge(state: &State, scope: &Scope) -> Vec<Failure> {
 
 /// The failure of a scope that was never ended.
 pub fn never_ended(scope: &Scope) -> Failure {
-    let expected = wording::number(scope.expectations.len() as u64 + scope.not_held, "expectation");
+    let expected = wording::number(scope.expectations.len() as u64 + scope.dropped_expectations, "expectation");
     let text = format!("{}never ended, so {expected} could not be judged\n", wording::title(&scope.name));
     Failure { kind: "unended", text }
 }
 
 /// The findings of a scope, each with its call and the place of that.
-pub fn findings<'a>(state: &'a State, scope: &Scope) -> impl Iterator<Item = (u64, &'a Entry, &'a Found)> + Clone {
+pub fn findings<'a>(
+    state: &'a State,
+    scope: &Scope,
+) -> impl Iterator<Item = (u64, &'a Entry, &'a EntryFinding)> + Clone {
     let of = |(order, entry): (u64, &'a Entry)| entry.findings.iter().map(move |found| (order, entry, found));
     (0..).zip(state.seen(scope)).flat_map(of)
 }
 
-/// How many findings of a rule are expected, if anything is said of it.
+/// Number of findings of a rule that are expected, if there is an expectation about it.
 pub fn expected(scope: &Scope, rule: &Rule) -> Option<u64> {
     scope.expectations.iter().rev().find_map(|other| match other {
         Expectation::Finding { rule: other, count } if other.number == rule.number => Some(*count),
@@ -67,41 +70,41 @@ fn judge_one(expected: &Expectation, state: &State, scope: &Scope) -> Option<Fai
     Some(Failure { kind, text: format!("{}{text}", wording::title(&scope.name)) })
 }
 
-fn is_meant(state: &State, meant: &Meant, entry: &Entry) -> bool {
-    entry.known(|known| meant.which.matches(known, &state.names.at(entry.at)))
+fn is_selected(state: &State, selected: &NamedSelector, entry: &Entry) -> bool {
+    entry.known(|known| selected.which.matches(known, &state.names.at(entry.at)))
 }
 
-/// All calls of a scope, those that are meant marked.
-fn with_marks(state: &State, scope: &Scope, is_meant: impl Fn(&Entry) -> bool) -> String {
-    wording::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_meant(entry).then_some("counted"))
+/// All calls of a scope, with a mark at those that are selected.
+fn with_marks(state: &State, scope: &Scope, is_selected: impl Fn(&Entry) -> bool) -> String {
+    wording::calls((0..).zip(state.seen(scope)), &state.names, |entry| is_selected(entry).then_some("counted"))
 }
 
 fn calls(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
-    let seen = state.meant(scope, &bounds.meant.which).count() as u64;
+    let seen = state.selected(scope, &bounds.selected.which).count() as u64;
     if bounds.holds(seen) {
         return None;
     }
-    let (wanted, of) = (wording::bounds(bounds.least, bounds.most, "call"), bounds.meant.shown("of"));
-    let is_meant = |entry: &Entry| is_meant(state, &bounds.meant, entry);
-    Some(format!("expected {wanted}{of}, saw {seen}\n{}", with_marks(state, scope, is_meant)))
+    let (wanted, of) = (wording::bounds(bounds.least, bounds.most, "call"), bounds.selected.shown("of"));
+    let is_selected = |entry: &Entry| is_selected(state, &bounds.selected, entry);
+    Some(format!("expected {wanted}{of}, saw {seen}\n{}", with_marks(state, scope, is_selected)))
 }
 
 fn bytes(state: &State, scope: &Scope, bounds: &Bounds) -> Option<String> {
-    let moved = state.meant(scope, &bounds.meant.which).map(|(_, entry)| entry.moved());
+    let moved = state.selected(scope, &bounds.selected.which).map(|(_, entry)| entry.moved());
     let seen = moved.fold(0, u64::saturating_add);
     if bounds.holds(seen) {
         return None;
     }
-    let (wanted, by) = (wording::bounds(bounds.least, bounds.most, "byte"), bounds.meant.shown("by"));
-    let is_meant = |entry: &Entry| is_meant(state, &bounds.meant, entry) && entry.moved() > 0;
-    Some(format!("expected {wanted}{by}, saw {seen}\n{}", with_marks(state, scope, is_meant)))
+    let (wanted, by) = (wording::bounds(bounds.least, bounds.most, "byte"), bounds.selected.shown("by"));
+    let is_selected = |entry: &Entry| is_selected(state, &bounds.selected, entry) && entry.moved() > 0;
+    Some(format!("expected {wanted}{by}, saw {seen}\n{}", with_marks(state, scope, is_selected)))
 }
 
-fn order(state: &State, scope: &Scope, stream: u64, each: &[Meant]) -> Option<String> {
+fn order(state: &State, scope: &Scope, stream: u64, each: &[NamedSelector]) -> Option<String> {
     let is_on = |entry: &Entry| entry.call().stream.is_some_and(|other| other as u64 == stream);
     let seen: Vec<_> = (0..).zip(state.seen(scope)).filter(|(_, entry)| is_on(entry)).collect();
     let fits = |nth: usize| match (each.get(nth), seen.get(nth)) {
-        (Some(meant), Some((_, entry))) => is_meant(state, meant, entry),
+        (Some(selected), Some((_, entry))) => is_selected(state, selected, entry),
         _ => false,
     };
     let wrong = (0..each.len().max(seen.len())).find(|nth| !fits(*nth))?;
@@ -120,9 +123,9 @@ fn order(state: &State, scope: &Scope, stream: u64, each: &[Meant]) -> Option<St
         seen.len(),
         wrong + 1
     );
-    for (nth, meant) in each.iter().enumerate() {
+    for (nth, selected) in each.iter().enumerate() {
         let mark = if nth == wrong { "   <- not so" } else { "" };
-        let shown = if meant.text.trim().is_empty() { "any call" } else { meant.text.trim() };
+        let shown = if selected.text.trim().is_empty() { "any call" } else { selected.text.trim() };
         let _ = writeln!(text, "  expected {}: {shown}{mark}", nth + 1);
     }
     let wrong = seen.get(wrong).map(|(_, entry)| entry.number);
@@ -149,7 +152,7 @@ fn finding(state: &State, scope: &Scope, rule: &Rule, count: u64) -> Option<Stri
 }
 
 fn clean(state: &State, scope: &Scope, severity: Severity) -> Option<String> {
-    let is_one = |found: &Found| found.severity >= severity && expected(scope, found.rule).is_none();
+    let is_one = |found: &EntryFinding| found.severity >= severity && expected(scope, found.rule).is_none();
     let found = || findings(state, scope).filter(|(_, _, found)| is_one(found));
     let seen = found().count();
     if seen == 0 {

@@ -1,4 +1,4 @@
-//! What may be expected of a scope.
+//! Expectations of a scope.
 
 use super::aclshim_error;
 use aclshim_facts::rule::{Rule, Severity};
@@ -12,40 +12,40 @@ pub enum Expectation {
     /// The number of bytes lies within bounds.
     Bytes(Bounds),
     /// The calls on a stream are exactly these.
-    Order { stream: u64, each: Vec<Meant> },
+    Order { stream: u64, each: Vec<NamedSelector> },
     /// A rule is broken exactly `count` times.
     Finding { rule: &'static Rule, count: u64 },
     /// No finding of at least this severity but those that are expected.
     Clean { severity: Severity },
     /// The calls are those of a file: judged by [`super::golden`], where there is time for files.
     Golden { path: CString },
-    /// What was said to this function was refused, and is never met.
+    /// An argument of this function was refused: always fails.
     Refused { function: &'static str, error: aclshim_error },
 }
 
-/// Which calls, and as it was written.
-pub struct Meant {
+/// A selector of calls, and its text.
+pub struct NamedSelector {
     pub which: Selector,
     pub text: String,
 }
 
-/// Which calls, and how much of them.
+/// A selector of calls, and the bounds of what is counted.
 pub struct Bounds {
-    pub meant: Meant,
+    pub selected: NamedSelector,
     pub least: u64,
     pub most: u64,
 }
 
-/// An expectation that was not met.
+/// An expectation that has failed.
 pub struct Failure {
-    /// Its kind, for machines.
+    /// Its kind, for the results file.
     pub kind: &'static str,
-    /// All that is said of it.
+    /// The message.
     pub text: String,
 }
 
-impl Meant {
-    /// To be shown behind what was counted.
+impl NamedSelector {
+    /// The text for a message, behind what was counted.
     pub fn shown(&self, of: &str) -> String {
         if self.text.trim().is_empty() { String::new() } else { format!(" {of} \"{}\"", self.text) }
     }

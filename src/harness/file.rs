@@ -7,18 +7,18 @@ use core::ptr;
 
 /// Why a file cannot be used.
 #[derive(Clone, Copy)]
-pub enum Trouble {
-    /// What the system says.
+pub enum FileError {
+    /// A system call failed with this errno.
     System(i32),
     /// A pipe or a device: it might never end.
     NotPlain,
     /// It is not UTF-8.
     NotText,
-    /// There is none for it.
+    /// There is no memory for it.
     Memory,
 }
 
-/// What a file holds, on pages of its own.
+/// The contents of a file, in a mapping of its own.
 pub struct Pages {
     at: *mut u8,
     /// How many bytes are read, and how many there is room for.
@@ -27,7 +27,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    fn new(room: usize) -> Result<Self, Trouble> {
+    fn new(room: usize) -> Result<Self, FileError> {
         if room == 0 {
             return Ok(Self { at: ptr::null_mut(), length: 0, room });
         }
@@ -35,7 +35,7 @@ impl Pages {
         // SAFETY: a new mapping, checked.
         let at =
             unsafe { libc::mmap(ptr::null_mut(), room, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
-        if at == libc::MAP_FAILED { Err(Trouble::Memory) } else { Ok(Self { at: at.cast(), length: 0, room }) }
+        if at == libc::MAP_FAILED { Err(FileError::Memory) } else { Ok(Self { at: at.cast(), length: 0, room }) }
     }
 
     /// All of it.
@@ -58,23 +58,23 @@ impl Drop for Pages {
 struct Open(Descriptor);
 
 impl Open {
-    fn new(path: &CStr, flags: c_int) -> Result<Self, Trouble> {
+    fn new(path: &CStr, flags: c_int) -> Result<Self, FileError> {
         let opened = Descriptor::open(path, flags | libc::O_NONBLOCK | libc::O_NOCTTY, 0o666);
-        opened.map(Self).map_err(Trouble::System)
+        opened.map(Self).map_err(FileError::System)
     }
 
     /// What the system says of it, if it is a plain file.
-    fn plain(&self) -> Result<libc::stat, Trouble> {
-        let about = self.0.about().map_err(Trouble::System)?;
-        if about.st_mode & libc::S_IFMT == libc::S_IFREG { Ok(about) } else { Err(Trouble::NotPlain) }
+    fn plain(&self) -> Result<libc::stat, FileError> {
+        let about = self.0.about().map_err(FileError::System)?;
+        if about.st_mode & libc::S_IFMT == libc::S_IFREG { Ok(about) } else { Err(FileError::NotPlain) }
     }
 
-    fn write(&self, mut text: &[u8]) -> Result<(), Trouble> {
+    fn write(&self, mut text: &[u8]) -> Result<(), FileError> {
         while !text.is_empty() {
             // SAFETY: a buffer of ours.
             let written = unsafe { libc::write(self.0.number(), text.as_ptr().cast(), text.len()) };
             text = match usize::try_from(written) {
-                Ok(0) => return Err(Trouble::System(libc::ENOSPC)),
+                Ok(0) => return Err(FileError::System(libc::ENOSPC)),
                 Ok(written) => text.get(written..).unwrap_or_default(),
                 Err(_) => return Err(last()),
             };
@@ -83,13 +83,13 @@ impl Open {
     }
 }
 
-fn last() -> Trouble {
+fn last() -> FileError {
     // SAFETY: errno is the calling thread's own.
-    Trouble::System(unsafe { *libc::__errno_location() })
+    FileError::System(unsafe { *libc::__errno_location() })
 }
 
 /// Reads a plain file.
-pub fn read(path: &CStr) -> Result<Pages, Trouble> {
+pub fn read(path: &CStr) -> Result<Pages, FileError> {
     let file = Open::new(path, libc::O_RDONLY)?;
     let mut pages = Pages::new(file.plain()?.st_size as usize)?;
     while pages.length < pages.room {
@@ -106,13 +106,13 @@ pub fn read(path: &CStr) -> Result<Pages, Trouble> {
 
 /// Writes a plain file whole or not at all: under the name `unfinished` first. What a link points to is written in its
 /// place.
-pub fn write(path: &CStr, unfinished: &CStr, text: &[u8]) -> Result<(), Trouble> {
+pub fn write(path: &CStr, unfinished: &CStr, text: &[u8]) -> Result<(), FileError> {
     // SAFETY: values and C strings of ours; all zero is a valid value, which the system fills.
     let (mut limit, mut about) = unsafe { (core::mem::zeroed::<libc::rlimit>(), core::mem::zeroed::<libc::stat>()) };
     // A write beyond the limit would be a signal that kills the host.
     // SAFETY: as above.
     if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } != 0 || limit.rlim_cur < text.len() as u64 {
-        return Err(Trouble::System(libc::EFBIG));
+        return Err(FileError::System(libc::EFBIG));
     }
     // SAFETY: as above.
     let is_there = unsafe { libc::lstat(path.as_ptr(), &mut about) } == 0;

@@ -1,11 +1,11 @@
-//! Golden runs: the calls of a scope beside those that a file holds.
+//! Golden runs: the calls of a scope compared with those in a file.
 //!
-//! The text is made under the lock, and so is what is said of it; the file is read and written elsewhere, with no memory of
-//! the host's: no other thread waits for a slow file.
+//! Texts and messages are made under the lock. The file is read and written without the lock, in no memory of the host's,
+//! so that no thread waits for a slow file.
 
 use super::aclshim_error;
 use super::expectation::{Expectation, Failure};
-use super::file::{self, Trouble};
+use super::file::{self, FileError};
 use super::state::{Scope, State};
 use super::{access, lock, wording};
 use crate::guest::edge;
@@ -15,17 +15,17 @@ use aclshim_golden::{GoldenRun, compare, text};
 use std::ffi::CString;
 use std::io;
 
-/// What is expected to be in a file. Made under the lock.
-pub struct Actual {
+/// The calls of a scope as the text of a golden file. Made under the lock.
+pub struct ActualRun {
     path: CString,
-    /// Where it is written before it is whole.
+    /// Path of the temporary file.
     unfinished: CString,
     /// `None` if there was no memory for it.
     text: Option<String>,
 }
 
 /// The calls of a scope, once for each file that they are to be compared with. Only under the lock.
-pub fn runs(state: &State, scope: &Scope) -> Vec<Actual> {
+pub fn runs(state: &State, scope: &Scope) -> Vec<ActualRun> {
     let paths = scope.expectations.iter().filter_map(|expected| match expected {
         Expectation::Golden { path } => Some(path),
         _ => None,
@@ -33,7 +33,7 @@ pub fn runs(state: &State, scope: &Scope) -> Vec<Actual> {
     // SAFETY: asks for our own number, which is the main thread's.
     let process = unsafe { libc::getpid() } as u32;
     let unfinished = |path: &CString| [path.as_bytes(), format!(".{process}.{}", scope.id).as_bytes()].concat();
-    let actual = |path: &CString| Actual {
+    let actual = |path: &CString| ActualRun {
         path: path.clone(),
         unfinished: CString::new(unfinished(path)).unwrap_or_default(),
         text: run(state, scope, process),
@@ -54,34 +54,34 @@ fn run(state: &State, scope: &Scope, process: u32) -> Option<String> {
     Some(text(&GoldenRun { calls, names: state.names.given().to_vec(), main }, &[]))
 }
 
-/// Compares with what the file holds, or writes it; what is to be said of that, if anything is. Not under the lock.
-pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_error> {
+/// Compares the calls with the file, or writes it; the failure, if there is one. Not under the lock.
+pub fn judge(actual: &ActualRun, scope: &str) -> Result<Option<Failure>, aclshim_error> {
     let said = |what: &str| {
         let text = format!("{}{} {what}\n", wording::title(scope), actual.path.to_string_lossy());
         Failure { kind: "golden", text }
     };
-    let cannot = |verb: &str, trouble: Trouble, hint: &str| {
+    let cannot = |verb: &str, error: FileError, hint: &str| {
         access::with(|_| {
-            let why = match trouble {
-                Trouble::System(error) => io::Error::from_raw_os_error(error).to_string(),
-                Trouble::NotPlain => "not a plain file".into(),
-                Trouble::NotText => "not a text".into(),
-                Trouble::Memory => "there is no memory left for the calls".into(),
+            let why = match error {
+                FileError::System(error) => io::Error::from_raw_os_error(error).to_string(),
+                FileError::NotPlain => "not a plain file".into(),
+                FileError::NotText => "not a text".into(),
+                FileError::Memory => "there is no memory left for the calls".into(),
             };
             Some(said(&format!("cannot be {verb}: {why}{hint}")))
         })
     };
     let is_update = settings().golden == Golden::Update;
     let (verb, hint) = if is_update { ("written", "") } else { ("read", " (write it: ACLSHIM_GOLDEN=update)") };
-    let Some(new) = &actual.text else { return cannot(verb, Trouble::Memory, "") };
-    let undisturbed = |work: &dyn Fn() -> Result<Option<file::Pages>, Trouble>| {
-        edge::with_signals_blocked(work).unwrap_or(Err(Trouble::System(libc::EIO)))
+    let Some(new) = &actual.text else { return cannot(verb, FileError::Memory, "") };
+    let blocking_signals = |work: &dyn Fn() -> Result<Option<file::Pages>, FileError>| {
+        edge::with_signals_blocked(work).unwrap_or(Err(FileError::System(libc::EIO)))
     };
-    let read = undisturbed(&|| file::read(&actual.path).map(Some));
+    let read = blocking_signals(&|| file::read(&actual.path).map(Some));
     let old = match &read {
-        Ok(Some(pages)) => core::str::from_utf8(pages.bytes()).map_err(|_| Trouble::NotText),
-        Ok(None) => Err(Trouble::NotText),
-        Err(trouble) => Err(*trouble),
+        Ok(Some(pages)) => core::str::from_utf8(pages.bytes()).map_err(|_| FileError::NotText),
+        Ok(None) => Err(FileError::NotText),
+        Err(error) => Err(*error),
     };
     match old {
         Ok(old) => {
@@ -96,19 +96,19 @@ pub fn judge(actual: &Actual, scope: &str) -> Result<Option<Failure>, aclshim_er
                 })
             })?;
             match compared {
-                None => return cannot("compared", Trouble::Memory, ""),
+                None => return cannot("compared", FileError::Memory, ""),
                 // Only its comments may be others: they stay.
                 Some(None) => return Ok(None),
                 Some(Some(failure)) if !is_update => return Ok(Some(failure)),
-                Some(Some(failure)) => access::forget(failure),
+                Some(Some(failure)) => access::drop_locked(failure),
             }
         }
         // There is none yet, or it holds something else.
-        Err(Trouble::System(libc::ENOENT) | Trouble::NotText) if is_update => {}
-        Err(trouble) => return cannot(verb, trouble, hint),
+        Err(FileError::System(libc::ENOENT) | FileError::NotText) if is_update => {}
+        Err(error) => return cannot(verb, error, hint),
     }
-    match undisturbed(&|| file::write(&actual.path, &actual.unfinished, new.as_bytes()).map(|()| None)) {
+    match blocking_signals(&|| file::write(&actual.path, &actual.unfinished, new.as_bytes()).map(|()| None)) {
         Ok(_) => Ok(None),
-        Err(trouble) => cannot("written", trouble, ""),
+        Err(error) => cannot("written", error, ""),
     }
 }

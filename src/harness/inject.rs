@@ -1,12 +1,12 @@
-//! Injections of a scope: set and taken back here, drawn in [`crate::inject`].
+//! Injections of a scope; [`crate::inject`] applies them.
 
 use super::aclshim_error::{self, *};
-use super::text::{self, Given};
+use super::text::{self, CallerText};
 use super::{access, aclshim_scope, state};
 use crate::inject::{self, Refused};
 
 /// Sets injections for the calls that a scope sees; how many.
-pub fn set(scope: aclshim_scope, given: &Given<'_>) -> Result<i64, aclshim_error> {
+pub fn set(scope: aclshim_scope, given: &CallerText<'_>) -> Result<i64, aclshim_error> {
     let set = access::with(|state| {
         let reach = match state.scope(scope)?.reach {
             state::Reach::Thread => inject::Reach::ThisThread,
@@ -20,19 +20,19 @@ pub fn set(scope: aclshim_scope, given: &Given<'_>) -> Result<i64, aclshim_error
     };
     Err(match refused {
         Refused::Nonsense(nonsense) => {
-            text::say(format_args!("an injection makes no sense: {}", nonsense.in_text(given.bytes())));
+            text::print_line(format_args!("an injection makes no sense: {}", nonsense.in_text(given.bytes())));
             ACLSHIM_NONSENSE
         }
         Refused::Room | Refused::Memory => ACLSHIM_MEMORY,
         Refused::Production => {
-            text::say(format_args!("an injection is refused, because ACLSHIM_PRESET=production"));
+            text::print_line(format_args!("an injection is refused, because ACLSHIM_PRESET=production"));
             ACLSHIM_REFUSED
         }
     })
 }
 
-/// How often one of them has struck.
-pub fn struck(scope: aclshim_scope) -> Result<i64, aclshim_error> {
+/// Number of calls that the injections of a scope have changed.
+pub fn injected(scope: aclshim_scope) -> Result<i64, aclshim_error> {
     access::with(|state| state.scope(scope).map(|_| ()))??;
-    Ok(i64::try_from(inject::struck(scope as u64)).unwrap_or(i64::MAX))
+    Ok(i64::try_from(inject::injected(scope as u64)).unwrap_or(i64::MAX))
 }

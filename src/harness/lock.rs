@@ -18,7 +18,7 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// The wiped page.
+/// The lock and its counters, on a page that is wiped in a fork child.
 #[repr(C)]
 pub struct HarnessLock {
     /// The thread that has the lock, by its id, or 0.
@@ -31,9 +31,9 @@ pub struct HarnessLock {
     pub state: AtomicPtr<c_void>,
     /// The heap that it lies in.
     pub heap: AtomicPtr<Heap>,
-    /// Calls that could not be noted.
+    /// Calls that no scope has seen, because the lock or memory was not available.
     pub unseen: AtomicU64,
-    /// Expectations that were not met.
+    /// Expectations that have failed.
     pub failures: AtomicU64,
 }
 
@@ -67,13 +67,13 @@ pub fn own() -> Option<&'static HarnessLock> {
             libc::munmap(at, SIZE);
         } else if !is_wiped {
             // A kernel before 4.14.
-            libc::pthread_atfork(None, None, Some(forget_in_child));
+            libc::pthread_atfork(None, None, Some(wipe_in_child));
         }
     }
     existing()
 }
 
-unsafe extern "C" fn forget_in_child() {
+unsafe extern "C" fn wipe_in_child() {
     let at = LOCK.load(Ordering::Acquire);
     if !at.is_null() {
         // SAFETY: the child has this one thread, and zero is a valid value.
@@ -81,12 +81,12 @@ unsafe extern "C" fn forget_in_child() {
     }
 }
 
-/// Number of calls that could not be noted.
+/// Number of calls that no scope has seen, because the lock or memory was not available.
 pub fn unseen() -> u64 {
     existing().map_or(0, |lock| lock.unseen.load(Ordering::Relaxed))
 }
 
-/// Counts a call that could not be noted.
+/// Counts a call that no scope has seen.
 pub fn miss() {
     if let Some(lock) = existing() {
         lock.unseen.fetch_add(1, Ordering::Relaxed);
@@ -101,10 +101,10 @@ pub fn has_room(bytes: usize) -> bool {
     heap.is_some_and(|heap| heap.spare() / 2 > bytes.saturating_add(RESERVE))
 }
 
-/// The calling thread has the lock.
+/// Guard of the lock: the calling thread has it.
 pub struct HarnessGuard {
     lock: &'static HarnessLock,
-    /// What was the thread's before.
+    /// The thread's heap before.
     heap: *mut Heap,
 }
 
@@ -117,7 +117,7 @@ impl HarnessLock {
         for round in 0u64.. {
             let Err(owner) = take() else { break };
             if owner == me {
-                self.find_own();
+                self.detect_abandoned();
                 return Err(ACLSHIM_BUSY);
             }
             if self.lost.load(Ordering::Relaxed) == owner {
@@ -145,9 +145,9 @@ impl HarnessLock {
         Ok(HarnessGuard { lock: self, heap })
     }
 
-    /// This thread finds that it has the lock already. Mostly it was interrupted; if its frame is gone, it never comes back
-    /// to it.
-    fn find_own(&self) {
+    /// Called where the calling thread already owns the lock: mostly it was interrupted by a signal. If the frame that took
+    /// the lock is gone, the lock is never released: marks it as lost.
+    fn detect_abandoned(&self) {
         let then = self.stack.load(Ordering::Relaxed);
         if then != 0 && thread::is_frame_gone(then, stack()) {
             self.lost.store(self.owner.load(Ordering::Relaxed), Ordering::Relaxed);

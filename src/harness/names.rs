@@ -1,4 +1,4 @@
-//! What the program calls its streams and its memory, and the modules that calls come from.
+//! Names that the program has given to streams and buffers, and the modules that calls come from.
 //!
 //! A name holds from the moment on at which it was given: memory may be freed, and another have its place.
 

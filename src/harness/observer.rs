@@ -1,12 +1,13 @@
-//! The open scopes as an observer of calls: what the slow path reports of each call goes to the entry of that call. A call
-//! that never ends keeps its entry: nothing here needs a clean-up.
+//! The open scopes as an observer of calls: what the slow path reports of a call goes to the entry of that call. A call
+//! that never ends keeps its entry, so nothing here needs a clean-up.
 
 use super::access;
-use super::entry::{Entry, Fate};
+use super::entry::{CallState, Entry};
 use super::lock;
 use super::names::NamesAt;
 use crate::call::observer::{self, Answer, BegunCall, CallObserver, Observed};
-use crate::check::judgement::{Before, Judgement};
+use crate::check::judgement::Judgement;
+use crate::check::pre_call::PreCall;
 use crate::guest::thread;
 use crate::inject::naming::{self, Harness};
 use crate::loader::vendor;
@@ -33,7 +34,7 @@ pub fn install() {
 impl CallObserver for Scopes {
     fn begin(&self, call: &BegunCall<'_>) -> Option<Observed> {
         let &BegunCall { function, caller, here, words, nesting } = call;
-        access::note(|state| {
+        access::with_or_count_miss(|state| {
             if state.scopes.is_empty() {
                 // A fork child, whose parent has some.
                 observer::set_active(false);
@@ -43,10 +44,10 @@ impl CallObserver for Scopes {
             let scope = state.scopes.iter().rev().find(|scope| scope.reaches(thread))?.id as u32;
             // A call that found no room in its ring knows nothing of those around it, but the scope sees them.
             let is_inside = || state.open_calls().any(|entry| entry.thread == thread && entry.here > here);
-            if nesting.unwrap_or_else(|| vendor::calls_from(caller) && is_inside()) {
+            if nesting.unwrap_or_else(|| vendor::contains(caller) && is_inside()) {
                 return None;
             }
-            state.leave(thread, |other| thread::is_frame_gone(other, here));
+            state.abandon(thread, |other| thread::is_frame_gone(other, here));
             if !lock::has_room(size_of::<Entry>()) {
                 lock::miss();
                 return None;
@@ -58,15 +59,14 @@ impl CallObserver for Scopes {
     }
 
     fn found(&self, number: u64, judgement: &Judgement) {
-        access::note(|state| {
-            let told: Vec<_> = judgement.all().collect();
-            state.entry(number)?.find(&told);
+        access::with_or_count_miss(|state| {
+            state.entry(number)?.add_findings(judgement);
             Some(())
         });
     }
 
     fn injected(&self, number: u64) {
-        access::note(|state| {
+        access::with_or_count_miss(|state| {
             state.entry(number)?.set_flags(false, true);
             Some(())
         });
@@ -74,7 +74,7 @@ impl CallObserver for Scopes {
 
     #[cold]
     #[inline(never)]
-    unsafe fn end(&self, number: u64, answer: Answer, ns: u64, call: &Call, before: &Before) {
+    unsafe fn end(&self, number: u64, answer: Answer, ns: u64, call: &Call, before: &PreCall) {
         let copied = match (&call.form, answer.of_vendor) {
             // SAFETY: the caller's promise.
             (Form::Batch(batch), Some(code)) => unsafe { arrays::copied(batch, code) },
@@ -82,28 +82,28 @@ impl CallObserver for Scopes {
         };
         // Before the lock is taken: no thread is to wait for a fault.
         copied.iter().for_each(arrays::Copied::touch);
-        access::note(|state| {
+        access::with_or_count_miss(|state| {
             // A fork child ends what its parent began, and knows nothing of it.
             let entry = state.entry(number)?;
-            entry.fate = Fate::Done;
+            entry.fate = CallState::Done;
             entry.code = answer.code;
             entry.duration_ns = ns;
-            entry.set_flags(before.is_refusal(), entry.is_struck());
+            entry.set_flags(before.is_refusal(), entry.is_injected());
             match &copied {
-                Some(copied) if lock::has_room(64 * copied.dsts.len()) => entry.keep(copied),
+                Some(copied) if lock::has_room(64 * copied.dsts.len()) => entry.copy_arrays(copied),
                 Some(_) => lock::miss(),
                 None => {}
             }
             let thread = entry.thread;
             state.close(number);
             // What this thread has begun since is over, one way or the other.
-            state.leave_since(thread, number);
+            state.abandon_since(thread, number);
             Some(())
         });
     }
 }
 
-/// Asks for the names that the program has given, as they are now; `false` where they cannot be had.
+/// Calls `asked` with the names that the program has given; `false` where the lock is not available.
 fn with_names(asked: impl FnOnce(&NamesAt<'_>) -> bool) -> bool {
     lock::existing().is_some() && access::with(|state| asked(&state.names.at(u64::MAX))).unwrap_or(false)
 }

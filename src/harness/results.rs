@@ -1,4 +1,4 @@
-//! How the scopes of a test went, a line of JSON each (`ACLSHIM_RESULTS`): `aclshim test` reads them.
+//! Results of the scopes of a test, a line of JSON each (`ACLSHIM_RESULTS`): `aclshim test` reads them.
 
 use super::expect::{expected, findings};
 use super::expectation::Failure;
@@ -13,13 +13,12 @@ pub fn are_wanted() -> bool {
     !settings().results.as_bytes().is_empty()
 }
 
-/// The line of a scope that has ended, but for what was not met, behind the one that says whose it is if that is still to
-/// be said.
+/// The line of a scope that has ended, up to its failures; the first line of a process comes before it.
 pub fn line(state: &mut State, scope: &Scope) -> String {
     let mut line = String::new();
     // SAFETY: asks for our own number.
     let process = unsafe { libc::getpid() };
-    if !std::mem::replace(&mut state.is_introduced, true) {
+    if !std::mem::replace(&mut state.has_first_line, true) {
         let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
         let executable = quoted(&executable.to_string_lossy());
         let _ = writeln!(line, r#"{{"harness":1,"pid":{process},"executable":{executable}}}"#);
@@ -42,7 +41,7 @@ pub fn line(state: &mut State, scope: &Scope) -> String {
     line
 }
 
-/// What was not met, and the end of the line.
+/// Adds the failures and the end of the line.
 pub fn close(line: &mut String, failures: &[Failure]) {
     for (nth, failure) in failures.iter().enumerate() {
         let comma = if nth == 0 { "" } else { "," };

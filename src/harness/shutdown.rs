@@ -9,7 +9,7 @@ pub fn at_end() {
         return;
     }
     if let Err(ACLSHIM_BUSY) = api::end_all() {
-        text::say(format_args!(
+        text::print_line(format_args!(
             "a handler has jumped out of the harness, or its thread has ended there: what is expected of scopes that \
              were open then could not be judged"
         ));

@@ -1,7 +1,7 @@
 //! The open scopes, and the calls that they see.
 
 use super::aclshim_error::{self, *};
-use super::entry::{Entry, Fate};
+use super::entry::{CallState, Entry};
 use super::expectation::Expectation;
 use super::lock;
 use super::names::Names;
@@ -49,17 +49,17 @@ pub struct Scope {
     pub begun_ns: u64,
     /// Calls from this one on.
     pub first: u64,
-    /// How many calls could not be noted before.
+    /// Number of calls that no scope had seen when it began.
     unseen: u64,
     pub expectations: Vec<Expectation>,
-    /// How many more there would be if there had been memory for them.
-    pub not_held: u64,
+    /// Number of expectations for which there was no memory.
+    pub dropped_expectations: u64,
 }
 
 impl Scope {
     /// Whether anything is expected of it.
     pub fn has_expectations(&self) -> bool {
-        !self.expectations.is_empty() || self.not_held > 0
+        !self.expectations.is_empty() || self.dropped_expectations > 0
     }
 
     /// Whether it cannot be ended any more: it is of one thread, which is gone. (Another one may have that thread's number.)
@@ -82,25 +82,25 @@ impl Scope {
     }
 }
 
-/// Everything.
+/// State of the harness: open scopes, and the calls that they see.
 pub struct State {
     pub scopes: Vec<Scope>,
     /// The calls that some open scope sees, by their numbers.
     calls: VecDeque<Box<Entry>>,
-    /// Those under way.
+    /// Numbers of the calls under way.
     open: Vec<u64>,
-    /// What things are called.
+    /// Names that the program has given.
     pub names: Names,
-    /// Texts of ours that C has got.
+    /// Static texts that were handed to C.
     texts: RefCell<Vec<(&'static str, CString)>>,
-    /// Whether the results have their first line.
-    pub is_introduced: bool,
-    /// What was known of product and release when calls were judged last, and how often that has changed.
+    /// Whether the first line of the results was written.
+    pub has_first_line: bool,
+    /// Product, form and release when calls were judged last, and the number of times that these have changed.
     known: ([usize; 3], u32),
 }
 
 impl State {
-    /// Nothing yet.
+    /// No scope and no call.
     pub fn new() -> Self {
         Self {
             scopes: Vec::new(),
@@ -108,8 +108,8 @@ impl State {
             open: Vec::new(),
             names: Names::default(),
             texts: RefCell::default(),
-            is_introduced: false,
-            known: (world::key(), 1),
+            has_first_line: false,
+            known: (world::snapshot(), 1),
         }
     }
 
@@ -131,7 +131,7 @@ impl State {
             first: self.calls.back().map_or(0, |last| last.number + 1),
             unseen: lock::unseen(),
             expectations: Vec::new(),
-            not_held: 0,
+            dropped_expectations: 0,
         });
         observer::set_active(!self.scopes.is_empty());
         self.scopes.last().ok_or(ACLSHIM_MEMORY)
@@ -143,7 +143,7 @@ impl State {
         if scope.reaches(thread::number()) { Ok(scope) } else { Err(ACLSHIM_THREAD) }
     }
 
-    /// Takes a scope out, for it to be judged: no call comes in any more.
+    /// Removes a scope, to be judged.
     pub fn end(&mut self, id: i64) -> Result<Scope, aclshim_error> {
         self.scope(id)?;
         if self.scopes.iter().any(|scope| scope.parent == id) {
@@ -153,15 +153,14 @@ impl State {
         Ok(self.scopes.remove(at))
     }
 
-    /// Takes a scope out whose thread has ended without ending it.
+    /// Removes a scope of a thread that has ended.
     pub fn take_orphan(&mut self) -> Option<Scope> {
         let at = self.scopes.iter().rposition(Scope::is_orphan)?;
         Some(self.scopes.remove(at))
     }
 
-    /// After a scope has been judged that saw calls from `first` on: those that no other one sees go, and with the last
-    /// scope the reason for the slow path.
-    pub fn settle(&mut self, first: u64) {
+    /// Discards the calls from `first` on that no open scope sees any more, and releases the slow path with the last scope.
+    pub fn discard_unseen(&mut self, first: u64) {
         let from = self.calls.partition_point(|entry| entry.number < first);
         let is_seen =
             |entry: &Entry| self.scopes.iter().any(|scope| scope.first <= entry.number && scope.reaches(entry.thread));
@@ -206,35 +205,35 @@ impl State {
         })
     }
 
-    /// The calls of a thread whose frames are gone were left: `is_gone` knows by where they lie.
-    pub fn leave(&mut self, thread: u64, is_gone: impl Fn(usize) -> bool) {
-        self.leave_all(|entry| entry.thread == thread && is_gone(entry.here));
+    /// Marks the calls of a thread whose frames are gone as left; `is_gone` decides by the address of a frame.
+    pub fn abandon(&mut self, thread: u64, is_gone: impl Fn(usize) -> bool) {
+        self.abandon_where(|entry| entry.thread == thread && is_gone(entry.here));
     }
 
-    /// The calls of a thread that began after the call with that number were left.
-    pub fn leave_since(&mut self, thread: u64, number: u64) {
-        self.leave_all(|entry| entry.thread == thread && entry.number > number);
+    /// Marks the calls of a thread that began after the call with that number as left.
+    pub fn abandon_since(&mut self, thread: u64, number: u64) {
+        self.abandon_where(|entry| entry.thread == thread && entry.number > number);
     }
 
-    fn leave_all(&mut self, is_gone: impl Fn(&Entry) -> bool) {
+    fn abandon_where(&mut self, is_gone: impl Fn(&Entry) -> bool) {
         let gone = |entry: &&Entry| is_gone(entry);
         let left: Vec<u64> = self.open_calls().filter(gone).map(|entry| entry.number).collect();
         for number in left {
             if let Some(entry) = self.entry(number) {
-                entry.fate = Fate::Left;
+                entry.fate = CallState::Left;
             }
             self.close(number);
         }
     }
 
-    /// Looks which of the calls under way are left: those of threads that are gone, and those of this thread whose
-    /// frames lie below `here`.
-    pub fn look_around(&mut self, here: usize) {
+    /// Marks calls under way as left: those of threads that have ended, and those of this thread whose frames lie below
+    /// `here`.
+    pub fn abandon_left_calls(&mut self, here: usize) {
         self.names.forget_modules();
         let me = thread::number();
         // A frame of ours is smaller than that of any call.
-        self.leave(me, |other| other < here && thread::is_frame_gone(other, here));
-        self.leave_all(|entry| !thread::is_alive(entry.system_thread));
+        self.abandon(me, |other| other < here && thread::is_frame_gone(other, here));
+        self.abandon_where(|entry| !thread::is_alive(entry.system_thread));
     }
 
     /// The calls that a scope sees, in order.
@@ -244,16 +243,20 @@ impl State {
         self.calls.range(from..).map(|entry| &**entry).filter(move |entry| reach.covers(owner, entry.thread))
     }
 
-    /// The calls of a scope that a selector means, each with its place.
-    pub fn meant<'a>(&'a self, scope: &Scope, which: &'a Selector) -> impl Iterator<Item = (u64, &'a Entry)> + Clone {
-        let is_meant = |entry: &Entry| entry.known(|known| which.matches(known, &self.names.at(entry.at)));
-        (0..).zip(self.seen(scope)).filter(move |(_, entry)| is_meant(entry))
+    /// The calls of a scope that a selector matches, each with its place.
+    pub fn selected<'a>(
+        &'a self,
+        scope: &Scope,
+        which: &'a Selector,
+    ) -> impl Iterator<Item = (u64, &'a Entry)> + Clone {
+        let is_selected = |entry: &Entry| entry.known(|known| which.matches(known, &self.names.at(entry.at)));
+        (0..).zip(self.seen(scope)).filter(move |(_, entry)| is_selected(entry))
     }
 
-    /// Judges the calls that were not judged with what is known now, from one on.
+    /// Judges the calls from number `first` on that were not judged with the present knowledge of the product.
     pub fn judge(&mut self, first: u64) {
         let (key, number) = &mut self.known;
-        if core::mem::replace(key, world::key()) != *key {
+        if core::mem::replace(key, world::snapshot()) != *key {
             *number += 1;
         }
         let from = self.calls.partition_point(|entry| entry.number < first);
@@ -265,7 +268,7 @@ impl State {
         }
     }
 
-    /// A text of ours for C, for ever.
+    /// A static text as a C string that stays valid.
     pub fn text(&self, text: &'static str) -> *const c_char {
         let mut texts = self.texts.borrow_mut();
         let known = texts.iter().position(|(known, _)| core::ptr::eq(*known, text));

@@ -1,4 +1,4 @@
-//! The texts that C hands over, and the few words that go back when one makes no sense.
+//! Texts that C passes, and the message on standard error about one that is invalid.
 
 use super::aclshim_error::{self, *};
 use crate::guest::{edge, log};
@@ -13,17 +13,17 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Bytes of a text that are kept.
+/// Bytes of a text that are used.
 pub const MOST: usize = 256;
-/// Bytes of a name that are kept: as many as a selector can name.
+/// Bytes of a name at most: as many as a selector can contain.
 const NAME: usize = 127;
 
 /// A text of the caller's, read to its end once.
 #[derive(Clone, Copy)]
-pub struct Given<'a>(Option<&'a [u8]>);
+pub struct CallerText<'a>(Option<&'a [u8]>);
 
-impl<'a> Given<'a> {
-    /// What C hands over.
+impl<'a> CallerText<'a> {
+    /// A text that C passes.
     ///
     /// # Safety
     /// NULL or a C string, which stays as it is for as long as this lives.
@@ -32,12 +32,12 @@ impl<'a> Given<'a> {
         Self((!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes()))
     }
 
-    /// Whether there is none.
+    /// Whether it is NULL.
     pub fn is_null(&self) -> bool {
         self.0.is_none()
     }
 
-    /// All of it; NULL is as good as an empty one.
+    /// Its bytes; none for NULL.
     pub fn bytes(&self) -> &'a [u8] {
         self.0.unwrap_or_default()
     }
@@ -47,12 +47,12 @@ impl<'a> Given<'a> {
         self.bytes().get(..most).unwrap_or(self.bytes())
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is NULL or empty.
     pub fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// As much of it as is kept. Only under the lock.
+    /// The first bytes of it as UTF-8. Only under the lock.
     pub fn lossy(&self) -> Cow<'a, str> {
         let bytes = self.bytes();
         let mut text = String::from_utf8_lossy(self.cut(MOST));
@@ -63,7 +63,7 @@ impl<'a> Given<'a> {
         text
     }
 
-    /// Whether it can be the name of something: a selector can speak of it.
+    /// Whether it can be the name of a stream or a buffer, that is a selector can contain it.
     pub fn is_name(&self) -> bool {
         let bytes = self.bytes();
         let is_letter = |byte: &u8| !byte.is_ascii_whitespace() && !byte.is_ascii_control() && !b";,*".contains(byte);
@@ -74,22 +74,22 @@ impl<'a> Given<'a> {
     }
 
     /// The parts between semicolons; nothing behind the last one is none.
-    pub fn each(&self) -> impl Iterator<Item = Given<'a>> {
+    pub fn each(&self) -> impl Iterator<Item = CallerText<'a>> {
         let bytes = self.bytes().trim_ascii_end();
         let bytes = bytes.strip_suffix(b";").unwrap_or(bytes);
-        let parts = bytes.split(|byte| *byte == b';').map(|part| Given(Some(part.trim_ascii())));
+        let parts = bytes.split(|byte| *byte == b';').map(|part| CallerText(Some(part.trim_ascii())));
         parts.filter(move |_| !bytes.trim_ascii().is_empty())
     }
 
-    /// What it means as a selector; if that is nothing, it is said.
+    /// The selector that it describes; an invalid one is reported on standard error.
     pub fn selector(&self) -> Result<Selector, aclshim_error> {
         Selector::parse(self.bytes()).map_err(|nonsense| {
-            say(format_args!("a selector makes no sense: {}", nonsense.in_text(self.bytes())));
+            print_line(format_args!("a selector makes no sense: {}", nonsense.in_text(self.bytes())));
             ACLSHIM_NONSENSE
         })
     }
 
-    /// The rule that it names, if it names one; a name of none is said.
+    /// The rule that it names, or `None` for NULL; an unknown name is reported on standard error.
     pub fn rule(&self) -> Result<Option<&'static Rule>, aclshim_error> {
         if self.is_null() {
             return Ok(None);
@@ -98,7 +98,7 @@ impl<'a> Given<'a> {
         found.map(|rule| Some(*rule)).ok_or_else(|| {
             let shown = self.bytes().get(..64).unwrap_or(self.bytes());
             let shown = shown.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-            say(format_args!("there is no rule {shown:?} (docs/rules.md lists them)"));
+            print_line(format_args!("there is no rule {shown:?} (docs/rules.md lists them)"));
             ACLSHIM_NONSENSE
         })
     }
@@ -111,8 +111,8 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Says a line to the author of the program.
-pub fn say(line: fmt::Arguments<'_>) {
+/// Prints a line on standard error, for the author of the program.
+pub fn print_line(line: fmt::Arguments<'_>) {
     edge::with_signals_blocked(|| {
         let mut text = Text::<1024>::new();
         let _ = writeln!(text, "aclshim: {line}");

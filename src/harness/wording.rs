@@ -1,7 +1,7 @@
-//! What is said of a scope to people: calls, findings, and what was expected.
+//! Messages about a scope: calls, findings and expectations as text.
 
 use super::aclshim_flag::*;
-use super::entry::{Entry, Fate, Found};
+use super::entry::{CallState, Entry, EntryFinding};
 use super::names::Names;
 use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::code;
@@ -10,18 +10,18 @@ use std::fmt::Write;
 /// Number of calls or findings that are listed one by one.
 const MOST: usize = 40;
 
-/// What every message begins with.
+/// The begin of every message.
 pub fn title(scope: &str) -> String {
     format!("aclshim: scope \"{scope}\": ")
 }
 
-/// A number of things.
+/// A number with its noun.
 pub fn number(count: u64, thing: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{s}")
 }
 
-/// What was expected, in words: an exact number, or bounds.
+/// An expected number as text: an exact number, or bounds.
 pub fn bounds(least: u64, most: u64, thing: &str) -> String {
     match (least, most) {
         (least, most) if least == most => number(least, thing),
@@ -32,8 +32,8 @@ pub fn bounds(least: u64, most: u64, thing: &str) -> String {
     }
 }
 
-/// Calls one by one, each with its place; those that `mark` has a word for are marked with it. Where there are many,
-/// only those.
+/// A list of calls, each with its place and the mark that `mark` returns for it. Where there are many, only those with a
+/// mark are listed.
 pub fn calls<'a>(
     calls: impl Iterator<Item = (u64, &'a Entry)>,
     names: &Names,
@@ -58,7 +58,7 @@ pub fn calls<'a>(
     text
 }
 
-/// A call as C code would write it, with what became of it and where it came from.
+/// A call as C code would write it, with its result and its call site.
 pub fn call(entry: &Entry, names: &Names) -> String {
     let mut text = format!("{}(", entry.function.row().name);
     for (nth, (argument, word)) in entry.arguments().enumerate() {
@@ -67,9 +67,9 @@ pub fn call(entry: &Entry, names: &Names) -> String {
     }
     text.push(')');
     text.push_str(&match entry.fate {
-        Fate::UnderWay => " under way".into(),
-        Fate::Left => " left by an exception, a jump or the end of its thread".into(),
-        Fate::Done => match code::name(entry.code) {
+        CallState::UnderWay => " under way".into(),
+        CallState::Left => " left by an exception, a jump or the end of its thread".into(),
+        CallState::Done => match code::name(entry.code) {
             Some(name) => format!(" = {} ({name})", entry.code),
             None => format!(" = {}", entry.code),
         },
@@ -103,8 +103,8 @@ fn value(c_type: &str, word: u64, at: u64, names: &Names) -> String {
     }
 }
 
-/// Findings one by one, each with the place of its call.
-pub fn findings<'a>(findings: impl Iterator<Item = (u64, &'a Found)>) -> String {
+/// A list of findings, each with the place of its call.
+pub fn findings<'a>(findings: impl Iterator<Item = (u64, &'a EntryFinding)>) -> String {
     let mut text = String::new();
     let mut more = 0;
     for (nth, (order, found)) in findings.enumerate() {

@@ -1,10 +1,10 @@
-//! What has a name in this process, for selectors of calls by names.
+//! Names of streams, buffers and modules in this process, for selectors.
 
 use crate::loader::maps;
 use aclshim_facts::selector::Names;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// What injections need of the harness, which stands above: the names that the program has given, and its lock.
+/// The harness, a module above this one, as injections use it: names that the program has given, and the lock.
 pub trait Harness: Names + Sync {
     /// Calls `work` under the lock that injections of scopes are set and taken back under.
     fn locked(&self, work: fn());
@@ -23,10 +23,10 @@ pub fn harness() -> Option<&'static dyn Harness> {
     unsafe { HARNESS.load(Ordering::Acquire).as_ref() }.copied()
 }
 
-/// This process.
-pub struct Here;
+/// The names in this process.
+pub struct ProcessNames;
 
-impl Names for Here {
+impl Names for ProcessNames {
     fn stream(&self, stream: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         harness().is_some_and(|harness| harness.stream(stream, is))
     }

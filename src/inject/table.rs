@@ -1,4 +1,4 @@
-//! Where injections stand, and how often each has met a call.
+//! Where injections stand, and how often each has of a call.
 //!
 //! Those of the settings stay; those of scopes come and go. What counts lies on pages that the kernel wipes in a fork
 //! child, which so begins to count anew, and without its parent's scopes. No lock: a reader of a slot counts itself
@@ -6,7 +6,7 @@
 
 use super::Refused;
 use crate::guest::thread;
-use crate::inject::naming::Here;
+use crate::inject::naming::ProcessNames;
 use aclshim_facts::injection::Injection;
 use aclshim_facts::selector::Names;
 use core::cell::UnsafeCell;
@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 /// Number of injections that the settings can set, and of those that scopes can.
 pub const MOST: usize = 64;
 
-/// Whose calls an injection may strike.
+/// Whose calls an injection may fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The calling thread's.
@@ -26,14 +26,14 @@ pub enum Reach {
     WholeProcess,
 }
 
-/// How often an injection has met a call. Each word also holds the injection's generation: the place may be another's by
+/// How often an injection has of a call. Each word also holds the injection's generation: the place may be another's by
 /// the time that a thread that has looked at it comes to count.
-struct Tally {
-    /// Number of calls that its selector means.
+struct Counters {
+    /// Number of calls that its selector matches.
     seen: AtomicU64,
-    /// Number of calls that it has struck.
-    struck: AtomicU64,
-    /// Places in the host's code that were looked up: twice the address, plus one if the selector means it.
+    /// Number of calls that it has changed.
+    injected: AtomicU64,
+    /// Cache of call sites: twice the address, plus one if the selector matches the site.
     sites: [AtomicU64; 8],
 }
 
@@ -43,7 +43,7 @@ const COUNT: u64 = (1 << COUNT_BITS) - 1;
 /// How many bits of a place in the code hold the address; the generation above them is counted modulo 256.
 const SITE_BITS: u32 = 56;
 
-impl Tally {
+impl Counters {
     fn generation(&self) -> u64 {
         self.seen.load(Ordering::Relaxed) >> COUNT_BITS
     }
@@ -51,51 +51,51 @@ impl Tally {
     /// Begins to count for another injection.
     fn begin(&self) {
         let none = self.generation().wrapping_add(1) << COUNT_BITS;
-        [&self.seen, &self.struck].into_iter().for_each(|word| word.store(none, Ordering::Relaxed));
+        [&self.seen, &self.injected].into_iter().for_each(|word| word.store(none, Ordering::Relaxed));
     }
 }
 
-/// The tally of an injection, for one that has met it.
-pub struct Met<'a> {
-    tally: &'a Tally,
+/// The counters of an injection at the time of a call.
+pub struct CountersOf<'a> {
+    counters: &'a Counters,
     generation: u64,
 }
 
-impl<'a> Met<'a> {
-    /// Of the injection that has the tally now.
-    fn now(tally: &'a Tally) -> Self {
-        Self { tally, generation: tally.generation() }
+impl<'a> CountersOf<'a> {
+    /// Of the present injection.
+    fn now(counters: &'a Counters) -> Self {
+        Self { counters, generation: counters.generation() }
     }
 
-    /// Adds one to a word while it is this injection's and has fewer than `most`; how many it has then.
+    /// Adds one to a counter while it is this injection's and less than `most`; returns the new value.
     fn add(&self, word: &AtomicU64, most: u64) -> Option<u64> {
         let more = |had: u64| (had >> COUNT_BITS == self.generation && had & COUNT < most).then_some(had + 1);
         let had = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some((had & COUNT) + 1)
     }
 
-    /// Counts a call that the selector means; whether it is struck.
-    pub fn counts(&self, injection: &Injection) -> bool {
-        if !self.add(&self.tally.seen, COUNT).is_some_and(|number| injection.strikes(number)) {
+    /// Counts a call that the selector matches; returns whether the injection changes it.
+    pub fn count_call(&self, injection: &Injection) -> bool {
+        if !self.add(&self.counters.seen, COUNT).is_some_and(|number| injection.strikes(number)) {
             return false;
         }
         let most = injection.times.filter(|_| !injection.is_numbered()).unwrap_or(COUNT).min(COUNT);
-        self.add(&self.tally.struck, most).is_some()
+        self.add(&self.counters.injected, most).is_some()
     }
 }
 
-impl Names for Met<'_> {
+impl Names for CountersOf<'_> {
     fn stream(&self, stream: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        Here.stream(stream, is)
+        ProcessNames.stream(stream, is)
     }
 
     fn buffer(&self, address: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        Here.buffer(address, is)
+        ProcessNames.buffer(address, is)
     }
 
-    /// Asks once for each place: a look takes system calls, and programs copy from few places.
+    /// Cached by call site: a lookup takes system calls, and programs copy from few sites.
     fn module(&self, address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool {
-        let place = &self.tally.sites[address as usize / 4 % self.tally.sites.len()];
+        let place = &self.counters.sites[address as usize / 4 % self.counters.sites.len()];
         // All zero is no place; an address that leaves no room for the rest is asked for each time.
         let wanted = self.generation << SITE_BITS | address << 1;
         let fits = address != 0 && address >> (SITE_BITS - 1) == 0;
@@ -103,7 +103,7 @@ impl Names for Met<'_> {
         if fits && known & !1 == wanted {
             return known & 1 == 1;
         }
-        let is_it = Here.module(address, is);
+        let is_it = ProcessNames.module(address, is);
         if fits {
             place.store(wanted | u64::from(is_it), Ordering::Relaxed);
         }
@@ -111,11 +111,11 @@ impl Names for Met<'_> {
     }
 }
 
-/// A place for an injection of a scope.
+/// A slot for an injection of a scope.
 struct Slot {
     /// One of those below.
     state: AtomicU32,
-    /// How many look through it.
+    /// Number of threads that are reading it.
     readers: AtomicU32,
     scope: AtomicU64,
     /// The thread that it is for, by its number, or 0. (Where a thread's block lies, the next one's may lie.)
@@ -129,21 +129,22 @@ const SET: u32 = 2;
 
 /// The wiped pages; all zero at first.
 struct Pages {
-    for_good: [Tally; MOST],
-    of_scopes: [Tally; MOST],
+    permanent: [Counters; MOST],
+    of_scopes: [Counters; MOST],
     slots: [Slot; MOST],
 }
 
-/// What the settings say.
-struct ForGood {
+/// The injections of the settings.
+struct Permanent {
     count: AtomicUsize,
     injections: UnsafeCell<MaybeUninit<[Injection; MOST]>>,
 }
 
 // SAFETY: written by the one thread that boots, before `boot` says that it is done; read after that.
-unsafe impl Sync for ForGood {}
+unsafe impl Sync for Permanent {}
 
-static FOR_GOOD: ForGood = ForGood { count: AtomicUsize::new(0), injections: UnsafeCell::new(MaybeUninit::uninit()) };
+static PERMANENT: Permanent =
+    Permanent { count: AtomicUsize::new(0), injections: UnsafeCell::new(MaybeUninit::uninit()) };
 static PAGES: AtomicPtr<Pages> = AtomicPtr::new(ptr::null_mut());
 
 fn pages() -> Option<&'static Pages> {
@@ -169,13 +170,13 @@ fn make() -> Option<&'static Pages> {
             libc::munmap(at, size_of::<Pages>());
         } else if !is_wiped {
             // A kernel before 4.14.
-            libc::pthread_atfork(None, None, Some(forget_in_child));
+            libc::pthread_atfork(None, None, Some(wipe_in_child));
         }
     }
     pages()
 }
 
-unsafe extern "C" fn forget_in_child() {
+unsafe extern "C" fn wipe_in_child() {
     let at = PAGES.load(Ordering::Acquire);
     if !at.is_null() {
         // SAFETY: the child has this one thread, and zero is a valid value.
@@ -183,46 +184,46 @@ unsafe extern "C" fn forget_in_child() {
     }
 }
 
-/// Keeps the injections of the settings.
+/// Stores the injections of the settings.
 ///
 /// # Safety
 /// Called once, by the thread that boots.
-pub unsafe fn keep_for_good(injections: impl Iterator<Item = Injection>) {
+pub unsafe fn set_permanent(injections: impl Iterator<Item = Injection>) {
     if make().is_none() {
         return;
     }
-    let place = FOR_GOOD.injections.get().cast::<Injection>();
+    let place = PERMANENT.injections.get().cast::<Injection>();
     let mut count = 0;
     for injection in injections.take(MOST) {
         // SAFETY: within the array, which is not read yet.
         unsafe { place.add(count).write(injection) };
         count += 1;
     }
-    FOR_GOOD.count.store(count, Ordering::Release);
+    PERMANENT.count.store(count, Ordering::Release);
 }
 
-fn for_good() -> &'static [Injection] {
-    let count = FOR_GOOD.count.load(Ordering::Acquire);
+fn permanent() -> &'static [Injection] {
+    let count = PERMANENT.count.load(Ordering::Acquire);
     // SAFETY: that many were written.
-    unsafe { core::slice::from_raw_parts(FOR_GOOD.injections.get().cast(), count) }
+    unsafe { core::slice::from_raw_parts(PERMANENT.injections.get().cast(), count) }
 }
 
 /// Whether anything is set.
 pub fn has_any() -> bool {
     let is_set = |slot: &Slot| slot.state.load(Ordering::SeqCst) == SET;
-    FOR_GOOD.count.load(Ordering::Relaxed) > 0 || pages().is_some_and(|pages| pages.slots.iter().any(is_set))
+    PERMANENT.count.load(Ordering::Relaxed) > 0 || pages().is_some_and(|pages| pages.slots.iter().any(is_set))
 }
 
-/// Visits what may strike a call of the calling thread. A handler may jump out, but hardly while a slot is looked through:
+/// Visits what may fault a call of the calling thread. A handler may jump out, but hardly while a slot is looked through:
 /// that is over once its injection is copied.
-pub fn visit(mut each: impl FnMut(&Injection, &Met<'_>)) {
+pub fn visit(mut each: impl FnMut(&Injection, &CountersOf<'_>)) {
     let Some(pages) = pages() else { return };
-    for (injection, tally) in for_good().iter().zip(&pages.for_good) {
-        each(injection, &Met::now(tally));
+    for (injection, counters) in permanent().iter().zip(&pages.permanent) {
+        each(injection, &CountersOf::now(counters));
     }
     // 0 if it has none: then none of these is its own.
     let me = thread::current().number.get();
-    for (slot, tally) in pages.slots.iter().zip(&pages.of_scopes) {
+    for (slot, counters) in pages.slots.iter().zip(&pages.of_scopes) {
         if slot.state.load(Ordering::Acquire) != SET {
             continue;
         }
@@ -231,11 +232,11 @@ pub fn visit(mut each: impl FnMut(&Injection, &Met<'_>)) {
         let is_meant = is_set && [0, me].contains(&slot.thread.load(Ordering::Relaxed));
         // SAFETY: it is set, and while we are among its readers it is not written to. (Who takes it looks for readers
         // after having said that it is taken, and we look for that after having said that we read.)
-        let met = is_meant.then(|| (unsafe { *(*slot.injection.get()).assume_init_ref() }, Met::now(tally)));
+        let of = is_meant.then(|| (unsafe { *(*slot.injection.get()).assume_init_ref() }, CountersOf::now(counters)));
         // A handler that forked meanwhile has left its child, if this is it, without any.
         let _ = slot.readers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |readers| readers.checked_sub(1));
-        if let Some((injection, met)) = &met {
-            each(injection, met);
+        if let Some((injection, of)) = &of {
+            each(injection, of);
         }
     }
 }
@@ -281,17 +282,17 @@ fn take(slot: &Slot) -> bool {
     !is_read
 }
 
-fn of(scope: u64) -> impl Iterator<Item = (&'static Slot, &'static Tally)> {
+fn of(scope: u64) -> impl Iterator<Item = (&'static Slot, &'static Counters)> {
     let all = pages().into_iter().flat_map(|pages| pages.slots.iter().zip(&pages.of_scopes));
     all.filter(move |(slot, _)| slot.state.load(Ordering::SeqCst) == SET && slot.scope.load(Ordering::Relaxed) == scope)
 }
 
-/// Takes the injections of a scope back.
+/// Removes the injections of a scope.
 pub fn remove(scope: u64) {
     of(scope).for_each(|(slot, _)| slot.state.store(FREE, Ordering::SeqCst));
 }
 
-/// How often those of a scope have struck.
-pub fn struck(scope: u64) -> u64 {
-    of(scope).map(|(_, tally)| tally.struck.load(Ordering::Relaxed) & COUNT).sum()
+/// Number of calls that the injections of a scope have changed.
+pub fn injected(scope: u64) -> u64 {
+    of(scope).map(|(_, counters)| counters.injected.load(Ordering::Relaxed) & COUNT).sum()
 }

@@ -1,5 +1,5 @@
-//! What the names that the shim exports mean in this process: where our exports lie, which definition comes first, and
-//! what the program sees. Read once, at the start.
+//! Bindings of the names that the shim exports: the addresses of our exports, which definition comes first, and which one
+//! the program sees. Read once, at the start.
 
 use crate::guest::state::{self, is_own};
 use crate::loader::{libdl, names, objects};
@@ -12,7 +12,7 @@ static LIBDL_EXPORTS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 static FIRST: AtomicU32 = AtomicU32::new(0);
 /// One bit for each function of libdl whose first definition in this process is ours.
 static LIBDL_FIRST: AtomicU32 = AtomicU32::new(0);
-/// What the program sees under each name: ours, another interposer's, or a stub of its own.
+/// The address that the program sees under each name: our export, another interposer's, or a stub of its own.
 static VISIBLE: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
 /// Number of objects that were loaded at the start.
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Gates: the words that each entry goes through to the real function.
+//! Gates: the words in memory through which each entry jumps, to the real function or to our own code.
 //!
 //! Each function has one gate for its exported entry (the next in line behind us) and a few for private entries, each
 //! bound to what one handle of the host's holds.
@@ -10,30 +10,30 @@ use aclshim_facts::Function;
 use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::system::clock;
 use aclshim_trace::system::clock::Clock;
-use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering, fence};
 
 /// Number of private entries of a function, and so of libraries that it can lead to.
 pub const PRIVATE: usize = 4;
 
-/// What an entry goes through. The entry jumps to `via`; all lies in one cache line.
+/// The gate of an entry, which jumps to `via`. All of it lies in one cache line.
 #[repr(C, align(32))]
 pub struct Gate {
     /// Our own code, or the target itself where calls are only forwarded.
     pub via: AtomicPtr<()>,
     /// The real function, or 0.
     pub target: AtomicUsize,
-    /// Not 0 while a call must not take the fast path. [`CLOSED`]: the target is not known, the clock is a slow one, or
-    /// every call is judged first. The other bits are [`Reason`]s.
+    /// Not 0 while calls take the slow path. [`CLOSED`]: the target is not resolved, the clock is a slow one, or every call is
+    /// judged first. The other bits are [`Reason`]s.
     pub slow_path: AtomicUsize,
     /// Where a thread's block lies, from its thread pointer: here, because the loader's own place for it would be
     /// one more cache line.
     thread: AtomicIsize,
 }
 
-/// The bit of a gate that is not open by itself.
+/// The bit of a gate that is not [open](Gate::open).
 pub const CLOSED: usize = 1;
 
-/// Why every call takes the slow path for a while, a bit each.
+/// Reasons why every call takes the slow path for a while, a bit each.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub enum Reason {
@@ -62,18 +62,22 @@ pub struct Table {
 }
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
-/// Whether every call takes the slow path, whatever the gate leads to.
-static IS_KEPT_CLOSED: AtomicBool = AtomicBool::new(false);
+/// Whether all gates stay closed.
+static IS_CLOSED_FOR_GOOD: AtomicBool = AtomicBool::new(false);
 
 /// Makes the table known; before the shim starts.
 pub fn install(table: &'static Table) {
     TABLE.store(core::ptr::from_ref(table).cast_mut(), Ordering::Release);
 }
 
-/// From now on no gate is opened by itself: every call is judged before it is forwarded.
-pub fn keep_closed() {
-    IS_KEPT_CLOSED.store(true, Ordering::Relaxed);
-    gates().as_flattened().iter().for_each(|gate| _ = gate.slow_path.fetch_or(CLOSED, Ordering::AcqRel));
+/// Closes all gates for good: every call is judged before it is forwarded. Before the shim has started, when none is open.
+pub fn close_for_good() {
+    IS_CLOSED_FOR_GOOD.store(true, Ordering::Relaxed);
+}
+
+/// Opens the gates whose targets were resolved while the shim was starting.
+pub fn open_resolved() {
+    gates().as_flattened().iter().for_each(Gate::open);
 }
 
 fn table() -> Option<&'static Table> {
@@ -91,13 +95,12 @@ pub fn entries() -> &'static [[Entry; PRIVATE]] {
     table().map_or(&[], |table| table.entries)
 }
 
-/// From now on every call takes the slow path; those under way are not changed. Neither counted nor locked: a reason
-/// may be given again.
+/// Sends every call from now on to the slow path for this reason. Idempotent.
 pub fn require_slow_path(reason: Reason) {
     gates().as_flattened().iter().for_each(|gate| _ = gate.slow_path.fetch_or(reason as usize, Ordering::AcqRel));
 }
 
-/// There is no such reason any more; others may be left.
+/// Removes a reason for the slow path; others may remain.
 pub fn release_slow_path(reason: Reason) {
     gates().as_flattened().iter().for_each(|gate| _ = gate.slow_path.fetch_and(!(reason as usize), Ordering::AcqRel));
 }
@@ -106,10 +109,10 @@ pub fn release_slow_path(reason: Reason) {
 pub type Gates = [Gate; 1 + PRIVATE];
 
 impl Gate {
-    /// The gate of an entry whose code goes on at `watched`.
-    pub const fn new(watched: *const ()) -> Self {
+    /// The gate of an entry whose code goes on at `stub`.
+    pub const fn new(stub: *const ()) -> Self {
         Self {
-            via: AtomicPtr::new(watched.cast_mut()),
+            via: AtomicPtr::new(stub.cast_mut()),
             target: AtomicUsize::new(0),
             slow_path: AtomicUsize::new(CLOSED),
             thread: AtomicIsize::new(0),
@@ -134,27 +137,33 @@ impl Gate {
         self.target.load(Ordering::Relaxed)
     }
 
-    /// Where it leads, as far as that is known.
+    /// The real function, if it is resolved.
     pub fn known(&self) -> Option<usize> {
         Some(self.target.load(Ordering::Acquire)).filter(|&target| target != 0)
     }
 
+    /// Stores the real function, and opens the gate.
     pub fn lead_to(&self, target: usize) {
         self.target.store(target, Ordering::Release);
         self.open();
     }
 
-    /// Takes what is not needed out of the way: our own code where calls are only forwarded, the reason for the slow path where
-    /// the clock is a fast one.
+    /// Opens the gate of a resolved target: to the target itself where calls are only forwarded, else to the fast path if
+    /// the clock is a fast one. While the shim is starting it stays closed, because the policy is not known:
+    /// [`open_resolved`] opens it then.
     pub fn open(&self) {
+        // Of a thread that stores a target and one that stores the state, at least one sees both.
+        fence(Ordering::SeqCst);
         let Some(target) = self.known() else { return };
         match state::current() {
+            ShimState::Unready => {}
             ShimState::Off | ShimState::Passive => self.via.store(target as *mut (), Ordering::Release),
-            _ if clock::choose() == Clock::Counter && !IS_KEPT_CLOSED.load(Ordering::Relaxed) => {
-                self.thread.store(thread::offset(), Ordering::Relaxed);
-                self.slow_path.fetch_and(!CLOSED, Ordering::AcqRel);
+            ShimState::Active => {
+                if clock::choose() == Clock::Counter && !IS_CLOSED_FOR_GOOD.load(Ordering::Relaxed) {
+                    self.thread.store(thread::offset(), Ordering::Relaxed);
+                    self.slow_path.fetch_and(!CLOSED, Ordering::AcqRel);
+                }
             }
-            _ => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The objects that are loaded in this process.
+//! Iteration over the objects that are loaded in this process.
 //!
 //! The loader's own functions are of little use here: some of them are ours to the outside, and
 //! inside a `dl_iterate_phdr` callback none may be called at all (it would deadlock against a

@@ -1,4 +1,4 @@
-//! Pointers of loaded objects, replaced.
+//! Replacement of pointers in loaded objects.
 
 use crate::loader::maps;
 use aclshim_core::elf::Object;

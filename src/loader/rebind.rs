@@ -1,7 +1,7 @@
-//! Pointers in loaded objects that the loader has bound otherwise than we need.
+//! GOT entries and other pointers of loaded objects that have to be bound anew.
 //!
-//! Objects that were opened with RTLD_DEEPBIND have bound past us: they are redirected. And a weak
-//! reference to a function that the vendor's library lacks has found ours: it is NULL again.
+//! An object that was opened with RTLD_DEEPBIND is bound past us: it is redirected. A weak reference to a function that the
+//! vendor's library lacks is bound to our export: it becomes NULL again.
 //!
 //! Looked for when the set of loaded objects has changed, by our `dlsym` and by each thread's
 //! first copy. Under the loader's lock nothing of libdl may be called (a `dlclose` in another
@@ -18,37 +18,37 @@ use core::ffi::c_char;
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The changes that were looked at.
+/// The changes up to the last scan.
 static ADDS: AtomicU64 = AtomicU64::new(0);
 static SUBS: AtomicU64 = AtomicU64::new(0);
 
-/// The objects that need not be looked at again, in a table by their identity. What does not
-/// find room is looked at each time.
+/// Objects that need not be scanned again, in a hash table by their identity. One for which there is no room is scanned
+/// each time.
 static SEEN: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
 
-/// What made us look.
+/// The reason for a scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// A lookup, which may take any lock of the loader's.
+    /// A lookup, which may take any lock of the loader.
     Lookup,
-    /// A copy, which may not: the holder of the one that `dlopen` takes may be waiting for it.
+    /// A copy, which may not: the holder of the lock of `dlopen` may be waiting for it.
     Copy,
 }
 
-/// Redirects what has come since the last time.
+/// Scans the objects that were loaded since the last scan, and redirects their pointers.
 pub fn refresh(trigger: Trigger) {
     let looked_at =
         |changes: Changes| changes.adds == ADDS.load(Ordering::Acquire) && changes.subs == SUBS.load(Ordering::Acquire);
-    if trigger == Trigger::Lookup && target::IS_WARM_WANTED.swap(false, Ordering::Relaxed) {
-        target::warm();
+    if trigger == Trigger::Lookup && target::IS_BINDING_WANTED.swap(false, Ordering::Relaxed) {
+        target::bind_all();
     }
     if objects::changes().is_none_or(looked_at) {
         return;
     }
-    vendor::reconsider();
+    vendor::query_again();
     match (vendor_came(), trigger) {
-        (true, Trigger::Lookup) => target::warm(),
-        (true, Trigger::Copy) => target::IS_WARM_WANTED.store(true, Ordering::Relaxed),
+        (true, Trigger::Lookup) => target::bind_all(),
+        (true, Trigger::Copy) => target::IS_BINDING_WANTED.store(true, Ordering::Relaxed),
         (false, _) => {}
     }
     // Callbacks run under the loader's lock, so that this is one scan at a time.
@@ -79,13 +79,13 @@ pub fn refresh(trigger: Trigger) {
     }
 }
 
-/// Whether the vendor's functions have come with a new object behind us; remembers all that have them.
+/// Whether a new object behind us defines functions of the vendor's; adds all such objects to [`vendor`].
 fn vendor_came() -> bool {
     let mut came = false;
     objects::each_behind(|object| {
         if !is_seen(object) && target::is_vendor(object) {
             came = true;
-            vendor::learn(object);
+            vendor::add(object);
         }
         ControlFlow::Continue(())
     });
@@ -106,12 +106,12 @@ fn mark_seen(object: &Object) {
     free.inspect(|seen| seen.store(object.identity(), Ordering::Relaxed));
 }
 
-/// How far the loader is with an object.
+/// Progress of the loader with an object.
 #[derive(PartialEq, Eq)]
 enum Binding {
     /// Everything that concerns us is bound.
     Done,
-    /// Another thread is loading it; come again.
+    /// Another thread is loading it: it must be scanned again.
     UnderWay,
 }
 
@@ -153,20 +153,20 @@ fn redirect(object: &Object, found: &mut [usize]) -> Binding {
     binding
 }
 
-/// What stands in a pointer.
+/// The value of a pointer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Nothing yet: the object is being loaded.
     Unbound,
     /// One of our functions.
     Ours,
-    /// The way to the loader, which binds it with the first call.
+    /// A PLT stub: the loader binds it with the first call.
     Lazy,
     /// A function.
     Bound(usize),
 }
 
-/// A name that is ours to answer for.
+/// A name that the shim exports.
 #[derive(Clone, Copy)]
 enum Wanted {
     Copy(usize),
@@ -207,8 +207,8 @@ impl Wanted {
         matches!(self, Wanted::Copy(function) if target::known(function, 0).is_none() && !visibility::is_real(function, None))
     }
 
-    /// What to put there instead. A bound pointer is redirected if it leads past us, and past what
-    /// the program sees, to a real function.
+    /// The new value of the pointer. A bound pointer is redirected if it leads past us, and past what the program sees, to a
+    /// real function.
     fn instead(self, object: &Object, state: State, found: &mut [usize]) -> Option<usize> {
         match (self, state) {
             _ if state::current() == ShimState::Off || settings().deepbind == Deepbind::Off => None,

@@ -1,9 +1,7 @@
-//! Where calls go: the real functions, found once and kept.
-//!
-//! They stand in the gates ([`gate`]) of the entries.
+//! The real functions behind our entries: resolved once, and stored in the gates ([`gate`]) of the entries.
 
 use crate::guest::edge;
-use crate::guest::log::{self, Event, Once};
+use crate::guest::log::{self, Event, OncePerFunction};
 use crate::guest::state::{self, ShimState, is_own};
 use crate::loader::gate::{self, CLOSED, Gate};
 use crate::loader::names::{COUNT, NAMES, real_in};
@@ -18,15 +16,15 @@ use core::ffi::{CStr, c_void};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-/// The real function behind an entry as far as it is known.
+/// The real function behind an entry, if it is resolved.
 pub fn known(function: usize, slot: usize) -> Option<usize> {
     known_to(gate::gates().get(function)?.get(slot)?, function, slot)
 }
 
-/// The real function behind the entry of that gate as far as it is known.
+/// The real function behind the entry of that gate, if it is resolved.
 #[inline(always)]
 pub fn known_to(gate: &Gate, function: usize, slot: usize) -> Option<usize> {
-    let is_revoked = slot == 0 && is_in(&REVOKED, function);
+    let is_revoked = slot == 0 && contains(&REVOKED, function);
     gate.known().filter(|_| !is_revoked)
 }
 
@@ -35,92 +33,92 @@ fn export_gate(function: usize) -> Option<&'static Gate> {
     gate::gates().get(function)?.first()
 }
 
-/// What a call answers that no library can serve.
+/// The real function where no library has one.
 extern "C-unwind" fn unavailable() -> aclError {
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT
 }
 
-/// Finds the next in line for an exported entry called from `caller`, loading the vendor's library if it must; never 0.
+/// Resolves the target of an exported entry that was called from `caller`, and loads the vendor's library if it must; never 0.
 #[cold]
 #[inline(never)]
 pub extern "C-unwind" fn resolve(function: Function, caller: usize) -> usize {
     let index = function as usize;
-    if let Some(target) = edge::with_signals_blocked(|| find_quietly(index, caller)).flatten() {
+    if let Some(target) = edge::with_signals_blocked(|| find_without_libdl(index, caller)).flatten() {
         return target;
     }
     let found = edge::preserving_errno(|| {
         let found =
-            next_in_line(index).or_else(|| if state::current() == ShimState::Passive { None } else { load(index) });
+            next_definition(index).or_else(|| if state::current() == ShimState::Passive { None } else { load(index) });
         match found {
-            Some(target) => keep(index, target),
-            None => say_unavailable(index),
+            Some(target) => bind(index, target),
+            None => log_unavailable(index),
         }
-        forget_dlerror();
+        clear_dlerror();
         found
     });
-    // Not kept when nothing was found: a library may still come.
+    // Not bound when nothing was found: a library may still be loaded.
     found.flatten().unwrap_or(unavailable as *const () as usize)
 }
 
-/// What was found quietly for each function, and after how many unloads (plus one).
-static QUIET: [[AtomicUsize; 2]; COUNT] = [const { [const { AtomicUsize::new(0) }; 2] }; COUNT];
+/// For each function the target that [`find_without_libdl`] has found, and the number of unloads then (plus one).
+static FOUND: [[AtomicUsize; 2]; COUNT] = [const { [const { AtomicUsize::new(0) }; 2] }; COUNT];
 
-/// Whether something was found quietly: the next lookup finds it again, and pins it.
-pub static IS_WARM_WANTED: AtomicBool = AtomicBool::new(false);
+/// Whether targets were found that are not pinned: the next lookup binds and pins them.
+pub static IS_BINDING_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// The next in line without a call into libdl: the holder of its lock may be waiting for this
-/// copy, and the host's `dlerror` is not ours to touch. What is found cannot be pinned here, so it
-/// holds only until something is unloaded: it is looked at again with each call, until the library is watched.
-fn find_quietly(function: usize, caller: usize) -> Option<usize> {
+/// The next definition, found without a call into libdl: the holder of its lock may be waiting for this copy, and the
+/// host's `dlerror` must not change. The library cannot be pinned here, so the target is valid only until an object is
+/// unloaded: that is checked with each call, until the library is watched.
+fn find_without_libdl(function: usize, caller: usize) -> Option<usize> {
     let is_named = state::current() == ShimState::Active && !settings().real.as_bytes().is_empty();
     let unloads = objects::changes().filter(|_| !is_named)?.subs as usize + 1;
-    let [target, after] = &QUIET[function];
+    let [target, after] = &FOUND[function];
     if after.load(Ordering::Acquire) == unloads {
         let target = target.load(Ordering::Relaxed);
-        open_in_time(target, caller);
+        watch_after_some_calls(target, caller);
         return Some(target);
     }
     let found = in_any_object(function)?;
-    vendor::learn_holder(found);
+    vendor::add_holder(found);
     after.store(0, Ordering::Relaxed);
     target.store(found, Ordering::Release);
     after.store(unloads, Ordering::Release);
-    IS_WARM_WANTED.store(true, Ordering::Relaxed);
+    IS_BINDING_WANTED.store(true, Ordering::Relaxed);
     Some(found)
 }
 
-/// A bit for each function.
+/// A set of functions, a bit each.
 type Functions = AtomicU32;
 const _: () = assert!(COUNT <= 32);
 
-fn is_in(functions: &Functions, function: usize) -> bool {
+fn contains(functions: &Functions, function: usize) -> bool {
     functions.load(Ordering::SeqCst) >> function & 1 == 1
 }
 
-/// Functions whose exported entry leads into a library that is not pinned, but watched.
+/// Functions whose exported entry is bound to a library that is not pinned, but watched.
 static UNPINNED: Functions = Functions::new(0);
-/// Functions whose exported entry led there before the library was finalized. The gate still holds that target, for calls
-/// that have just come past it.
+/// Functions whose exported entry was bound to a library that is being unloaded. The gate still holds the target, for calls
+/// that are just past it.
 static REVOKED: Functions = Functions::new(0);
-/// Where the gates of [`UNPINNED`] functions led before.
-static BEFORE: [AtomicPtr<()>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
+/// [`Gate::via`] of the [`UNPINNED`] functions before they were bound.
+static VIA_BEFORE: [AtomicPtr<()>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
 
-/// How many calls were served by what was found quietly, since a library was last unloaded.
-static QUIET_CALLS: AtomicU32 = AtomicU32::new(0);
+/// Number of calls to targets that are neither pinned nor watched, since a library was last unloaded.
+static UNPINNED_CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a thread opens gates into a library that is watched.
+/// Whether a thread is binding gates to a watched library.
 static IS_OPENING: AtomicBool = AtomicBool::new(false);
 
-/// Opens the gates into the library at `target`, after a few calls and then ever more rarely: it takes a look at all objects
-/// and what they need, which a program that copies little, or looks something up soon, is not to pay for.
-fn open_in_time(target: usize, caller: usize) {
+/// Watches the library at `target` and binds the gates to it: after a few calls, and then after twice as many each time. It
+/// reads all objects and their dependencies, which a program that copies little must not pay for.
+fn watch_after_some_calls(target: usize, caller: usize) {
     const FIRST: u32 = 16;
-    let calls = QUIET_CALLS.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    let calls = UNPINNED_CALLS.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     if calls < FIRST || !calls.is_power_of_two() {
         return;
     }
-    // One thread at a time: another would take where a gate leads now for where it led before. (A fork child of a process
-    // in which one was at it goes on searching.)
+    // One thread at a time: another would store the present `via` of a gate as the former one. (A fork child of a process
+    // in which a thread was here never watches.)
     if !IS_OPENING.swap(true, Ordering::AcqRel) {
         if unload::watch(target, caller, revoke) {
             open_watched();
@@ -129,14 +127,14 @@ fn open_in_time(target: usize, caller: usize) {
     }
 }
 
-/// Opens the gates into libraries that are watched.
+/// Binds the gates to libraries that are watched.
 fn open_watched() {
     for function in (0..COUNT).filter(|&function| known(function, 0).is_none()) {
         if let Some(target) = in_any_object(function).filter(|&target| unload::is_watched(target)) {
             let Some(gate) = export_gate(function) else { continue };
-            BEFORE[function].store(gate.via.load(Ordering::Relaxed), Ordering::Relaxed);
+            VIA_BEFORE[function].store(gate.via.load(Ordering::Relaxed), Ordering::Relaxed);
             gate.lead_to(target);
-            // Behind it: the finalizer of another library would take the target that stood there before for its own.
+            // After `lead_to`: the finalizer of another library would revoke the former target.
             UNPINNED.fetch_or(1 << function, Ordering::SeqCst);
             REVOKED.fetch_and(!(1 << function), Ordering::SeqCst);
         }
@@ -145,21 +143,21 @@ fn open_watched() {
     revoke();
 }
 
-/// Closes the gates that lead into libraries that are not watched any more: they are about to be unloaded.
+/// Revokes the gates of libraries that are not watched any more: they are about to be unloaded.
 fn revoke() {
     let is_over = |gate: &&Gate| !unload::is_watched(gate.target.load(Ordering::Relaxed));
-    for function in (0..COUNT).filter(|&function| is_in(&UNPINNED, function)) {
+    for function in (0..COUNT).filter(|&function| contains(&UNPINNED, function)) {
         let Some(gate) = export_gate(function).filter(is_over) else { continue };
         REVOKED.fetch_or(1 << function, Ordering::SeqCst);
         gate.slow_path.fetch_or(CLOSED, Ordering::AcqRel);
-        gate.via.store(BEFORE[function].load(Ordering::Relaxed), Ordering::Release);
+        gate.via.store(VIA_BEFORE[function].load(Ordering::Relaxed), Ordering::Release);
         UNPINNED.fetch_and(!(1 << function), Ordering::SeqCst);
-        QUIET_CALLS.store(0, Ordering::Relaxed);
+        UNPINNED_CALLS.store(0, Ordering::Relaxed);
     }
 }
 
-/// Makes `target` the next in line for good.
-pub fn keep(function: usize, target: usize) {
+/// Pins `target` and binds the exported entry to it.
+pub fn bind(function: usize, target: usize) {
     pin(target);
     if let Some(gate) = export_gate(function) {
         gate.lead_to(target);
@@ -168,8 +166,8 @@ pub fn keep(function: usize, target: usize) {
     REVOKED.fetch_and(!(1 << function), Ordering::SeqCst);
 }
 
-fn say_unavailable(function: usize) {
-    static SAID: Once = Once::new();
+fn log_unavailable(function: usize) {
+    static SAID: OncePerFunction = OncePerFunction::new();
     if SAID.is_first(function) {
         let name = NAMES[function].to_str().unwrap_or_default();
         log::line(
@@ -183,37 +181,37 @@ fn say_unavailable(function: usize) {
     }
 }
 
-/// Warms up if the vendor's library was loaded before us. A process that has nothing to do with
-/// it pays one look into its objects.
-pub fn warm_at_start() {
+/// Binds all exported entries if the vendor's library was loaded before us. A process without it pays for one pass over
+/// its objects.
+pub fn bind_at_start() {
     if objects::resident(|_| true).any(|object| is_vendor(&object)) {
-        warm();
+        bind_all();
     }
 }
 
-/// Whether an object brings functions of the vendor's: any, since a stub or an old release may lack each of them.
+/// Whether an object defines any function of the vendor's: a stub or an old release may lack each of them.
 pub fn is_vendor(object: &Object) -> bool {
     !is_own(object.identity()) && (0..COUNT).any(|function| real_in(object, function).is_some())
 }
 
-/// Finds the targets of the exported entries ahead of the first call, which may come in a signal
-/// handler, or while another thread holds the loader's lock and waits for the caller.
-pub fn warm() {
-    for function in (0..COUNT).filter(|&function| known(function, 0).is_none() || is_in(&UNPINNED, function)) {
-        if let Some(target) = next_in_line(function) {
-            keep(function, target);
+/// Binds all exported entries before the first call, which may come in a signal handler, or while another thread holds
+/// the loader's lock and waits for the caller.
+pub fn bind_all() {
+    for function in (0..COUNT).filter(|&function| known(function, 0).is_none() || contains(&UNPINNED, function)) {
+        if let Some(target) = next_definition(function) {
+            bind(function, target);
         }
     }
-    forget_dlerror();
+    clear_dlerror();
 }
 
-/// A real function: there, and not one of ours.
+/// The address of a real function: not NULL, and not one of ours.
 fn real(address: *mut c_void) -> Option<usize> {
     Some(address as usize).filter(|&address| address != 0 && !is_own(address))
 }
 
-/// The next in line behind us without loading anything, unless a setting names it.
-pub fn next_in_line(function: usize) -> Option<usize> {
+/// The next definition behind ours, without loading anything but what `ACLSHIM_REAL` names.
+pub fn next_definition(function: usize) -> Option<usize> {
     // A passive copy is a link in a chain: it looks behind itself only, or the chain might close.
     if state::current() == ShimState::Passive {
         return in_scope(function).or_else(|| in_any_object(function));
@@ -250,7 +248,7 @@ pub fn in_vendor(function: usize) -> Option<usize> {
     VENDOR.iter().find_map(|name| in_library(name, libc::RTLD_NOW | libc::RTLD_NOLOAD, function))
 }
 
-/// The function in the first object behind us that defines it, under whatever name that goes.
+/// The function in the first object behind us that defines it, whatever the name of that object.
 fn in_any_object(function: usize) -> Option<usize> {
     let mut found = None;
     objects::each_behind(|object| {
@@ -296,27 +294,27 @@ fn in_library(path: &CStr, flags: i32, function: usize) -> Option<usize> {
 /// Keeps the library that holds `target` loaded for good: its address is in our tables now.
 pub fn pin(target: usize) {
     if let Some(file) = libdl::file_of(target) {
-        vendor::learn_holder(target);
+        vendor::add_holder(target);
         // SAFETY: the loader's own name of a loaded object.
         unsafe { libc::dlopen(file, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
-        vendor::learn_library(file, target);
+        vendor::set_library(file, target);
     }
 }
 
-/// Our failed lookups are not the host's: it must not find their message.
-pub fn forget_dlerror() {
+/// Clears `dlerror`: the host must not see the message of a failed lookup of ours.
+pub fn clear_dlerror() {
     // SAFETY: reads and clears the calling thread's own state.
     unsafe { libc::dlerror() };
 }
 
-/// Our export, if it forwards to `target` anyway and no other interposer owns the name: a program
-/// may compare what it looked up with what it linked.
+/// Our export, if it forwards to `target` and no other interposer owns the name: a program may compare the address that it
+/// looked up with the one that it linked.
 pub fn export_for(function: usize, target: usize) -> Option<usize> {
     (bindings::is_first(function) && known(function, 0) == Some(target)).then(|| bindings::export(function))
 }
 
-/// The address to hand out for `target`, which a handle of the host's holds: our export or a
-/// private entry. `None` if all are taken by other libraries.
+/// The entry for `target`, which a handle of the host's has: our export or a private entry. `None` if all private entries
+/// lead to other libraries.
 pub fn entry_for(function: usize, target: usize) -> Option<usize> {
     if let Some(export) = export_for(function, target) {
         return Some(export);
@@ -333,12 +331,12 @@ pub fn entry_for(function: usize, target: usize) -> Option<usize> {
 }
 
 /// The real function behind one of our entries, if `address` is the start of one.
-pub fn behind(address: usize) -> Option<usize> {
+pub fn real_behind_entry(address: usize) -> Option<usize> {
     (0..COUNT).find_map(|function| {
         if address == bindings::export(function) {
             return known(function, 0).or_else(|| {
-                let found = next_in_line(function);
-                forget_dlerror();
+                let found = next_definition(function);
+                clear_dlerror();
                 found
             });
         }

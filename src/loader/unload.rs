@@ -1,4 +1,4 @@
-//! Libraries that tell us when they are unloaded, so that their functions can be called without a pin.
+//! Watched libraries: they notify us when they are unloaded, so that their functions can be called without a pin.
 //!
 //! What a copy finds by itself cannot be pinned: `dlopen` takes the loader's lock, and its holder, such as a plugin's
 //! constructor, may be waiting for the thread that copies. Nor may it be called after the library is gone. But the loader
@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 type Finalizer = extern "C-unwind" fn();
 
-/// A library whose finalizers tell us that it is unloaded.
+/// A library whose last finalizer is replaced by one of ours.
 struct Watched {
     /// The start of its span, stored last, and the end; 0 where no library is watched.
     start: AtomicUsize,

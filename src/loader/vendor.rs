@@ -1,8 +1,8 @@
-//! The vendor's side of this process: the objects that a call passes through behind us.
+//! The vendor's objects in this process, and what the vendor's library reports of itself.
 //!
-//! A call that comes from one of them while another is under way was made inside it. They are the
-//! objects that hold our targets, and all others behind us that define a function of the table
-//! (interposers that we do not forward to directly).
+//! A call that comes from one of these objects while another call is under way was made inside it. They are the objects
+//! with our targets, and all others behind us that define a function of the table (interposers that we do not forward to
+//! directly).
 
 use crate::guest::file;
 use crate::guest::state::is_own;
@@ -14,13 +14,13 @@ use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Start and end of each; what finds no room is taken for the host.
+/// Start and end of each object; one for which there is no room counts as the host's.
 static SPANS: [[AtomicUsize; 2]; 8] = [const { [const { AtomicUsize::new(0) }; 2] }; 8];
 
-/// Whether the code at `caller` is on the vendor's side. Ours is too: it is what a vendor's function
-/// that ends in a jump to another one seems to be called from.
+/// Whether the code at `caller` is the vendor's. Ours counts too: a function of the vendor's that ends in a jump to another
+/// one seems to be called from there.
 #[cold]
-pub fn calls_from(caller: usize) -> bool {
+pub fn contains(caller: usize) -> bool {
     is_own(caller)
         || SPANS.iter().any(|[start, end]| {
             // 0 while another thread is about to store one.
@@ -29,8 +29,8 @@ pub fn calls_from(caller: usize) -> bool {
         })
 }
 
-/// Remembers an object.
-pub fn learn(object: &Object) {
+/// Adds an object.
+pub fn add(object: &Object) {
     let (start, end) = (object.span.start, object.span.end);
     for span in &SPANS {
         let known = span[0].load(Ordering::Acquire);
@@ -45,10 +45,10 @@ pub fn learn(object: &Object) {
     }
 }
 
-/// Remembers the object that holds `address`.
-pub fn learn_holder(address: usize) {
-    if !calls_from(address) {
-        objects::with_holder(address, learn);
+/// Adds the object that holds `address`.
+pub fn add_holder(address: usize) {
+    if !contains(address) {
+        objects::with_holder(address, add);
     }
 }
 
@@ -56,16 +56,17 @@ pub fn learn_holder(address: usize) {
 static PATH: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 static BUILD_ID: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Its functions that tell who it is, where it has them. (Another interposer, if it was pinned first, has none.)
-const QUESTIONS: [&CStr; 4] = [c"aclrtGetSocName", c"aclrtGetRunMode", c"aclsysGetVersionStr", c"aclsysGetCANNVersion"];
-static ASKED: [AtomicUsize; QUESTIONS.len()] = [const { AtomicUsize::new(0) }; QUESTIONS.len()];
+/// Functions of the library that report product and release. (Another interposer, if it was pinned first, has none.)
+const QUERY_NAMES: [&CStr; 4] =
+    [c"aclrtGetSocName", c"aclrtGetRunMode", c"aclsysGetVersionStr", c"aclsysGetCANNVersion"];
+static QUERY_FUNCTIONS: [AtomicUsize; QUERY_NAMES.len()] = [const { AtomicUsize::new(0) }; QUERY_NAMES.len()];
 
-/// These functions in the first objects behind us that have them. Nothing is asked of libdl: the holder of its lock may be
-/// waiting for the caller. Nothing is pinned either: to be used at once.
-fn questions_behind_us() -> [usize; QUESTIONS.len()] {
-    let mut found = [0; QUESTIONS.len()];
+/// These functions in the first objects behind us that have them. libdl is not called: the holder of its lock may be waiting
+/// for the caller. Nothing is pinned: the addresses must be used at once.
+fn find_query_functions() -> [usize; QUERY_NAMES.len()] {
+    let mut found = [0; QUERY_NAMES.len()];
     objects::each_behind(|object| {
-        for (place, name) in found.iter_mut().zip(QUESTIONS).filter(|(place, _)| **place == 0) {
+        for (place, name) in found.iter_mut().zip(QUERY_NAMES).filter(|(place, _)| **place == 0) {
             *place = object.defined(name).unwrap_or(0);
         }
         if found.contains(&0) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -73,8 +74,8 @@ fn questions_behind_us() -> [usize; QUESTIONS.len()] {
     found
 }
 
-/// What the real library says of itself.
-pub enum Answer<'a> {
+/// A property that the real library reports.
+pub enum LibraryInfo<'a> {
     /// The product's name.
     Product(&'a CStr),
     /// Where the program runs, an `aclrtRunMode`.
@@ -95,7 +96,7 @@ const RELEASE_KEY: &[u8] = b"Version=";
 
 /// Reads the release from the file of an installation; out of line, because there may be little room on the stack.
 #[inline(never)]
-fn read_release(home: &[u8], told: &mut impl FnMut(Answer<'_>)) {
+fn read_release(home: &[u8], report: &mut impl FnMut(LibraryInfo<'_>)) {
     let mut path = Text::<1024>::new();
     path.push(home).push(RELEASE_FILE);
     if path.is_full() {
@@ -108,15 +109,15 @@ fn read_release(home: &[u8], told: &mut impl FnMut(Answer<'_>)) {
     let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
     let mut release = Text::<VERSION_TEXT>::new();
     if !line.is_empty() && release.set(line) {
-        told(Answer::Version(release.as_c_str()));
+        report(LibraryInfo::Version(release.as_c_str()));
     }
 }
 
-/// Asks for the release, by the newer question or by the older one.
+/// Queries the release, by the newer function or by the older one.
 ///
 /// # Safety
 /// `version` and `package` are 0, or the vendor's `aclsysGetVersionStr` and `aclsysGetCANNVersion`.
-unsafe fn ask_release(version: usize, package: usize, told: &mut impl FnMut(Answer<'_>)) {
+unsafe fn query_release(version: usize, package: usize, report: &mut impl FnMut(LibraryInfo<'_>)) {
     if version != 0 {
         // SAFETY: the caller's promise.
         let ask: extern "C" fn(*const c_char, *mut c_char) -> i32 = unsafe { core::mem::transmute(version) };
@@ -124,22 +125,22 @@ unsafe fn ask_release(version: usize, package: usize, told: &mut impl FnMut(Answ
         if ask(c"runtime".as_ptr(), text.as_mut_ptr().cast()) == 0
             && let Ok(text) = CStr::from_bytes_until_nul(&text)
         {
-            return told(Answer::Version(text));
+            return report(LibraryInfo::Version(text));
         }
     }
-    // Where the newer question is not there, or fails.
+    // Where the newer function is missing, or fails.
     if package != 0 {
         // SAFETY: the caller's promise.
-        unsafe { ask_package(package, told) };
+        unsafe { query_package(package, report) };
     }
 }
 
-/// What older releases have instead; out of line, because there may be little room on the stack.
+/// Queries the release by the function of older releases; out of line, because there may be little room on the stack.
 ///
 /// # Safety
 /// `ask` is the vendor's `aclsysGetCANNVersion`.
 #[inline(never)]
-unsafe fn ask_package(ask: usize, told: &mut impl FnMut(Answer<'_>)) {
+unsafe fn query_package(ask: usize, report: &mut impl FnMut(LibraryInfo<'_>)) {
     const CANN: i32 = 0;
     // SAFETY: the caller's promise.
     let ask: extern "C" fn(i32, *mut u8) -> i32 = unsafe { core::mem::transmute(ask) };
@@ -147,74 +148,74 @@ unsafe fn ask_package(ask: usize, told: &mut impl FnMut(Answer<'_>)) {
     if ask(CANN, text.as_mut_ptr()) == 0
         && let Ok(text) = CStr::from_bytes_until_nul(&text)
     {
-        told(Answer::Version(text));
+        report(LibraryInfo::Version(text));
     }
 }
 
-/// Whether no object had an answer when the library was last asked who it is, and none was loaded since.
+/// Whether no object had a query function at the last query, and none was loaded since.
 static HAS_NO_ANSWER: AtomicBool = AtomicBool::new(false);
 
-/// Whether the real library may know who it is.
+/// Whether a query may get an answer.
 pub fn may_answer() -> bool {
     !HAS_NO_ANSWER.load(Ordering::Relaxed)
 }
 
-/// Other objects are loaded than before: one of them may have an answer.
-pub fn reconsider() {
+/// Lets the library be queried again: objects were loaded, and one of them may have the functions.
+pub fn query_again() {
     if !may_answer() {
         HAS_NO_ANSWER.store(false, Ordering::Relaxed);
     }
 }
 
-/// Asks the real library who it is; `false` if no object has an answer. Not before it has copied something: it may not be
-/// ready to answer.
+/// Queries product, release and form of the real library; `false` if no object has the functions. Not before it has copied
+/// something: it may not be ready.
 ///
-/// A question must not show in the program's output, and the library's log is part of that with
+/// A query must not show in the program's output, and the library's log is part of that with
 /// `ASCEND_LOG_PRINT_TO_STDOUT=1` (before 9.2: `ASCEND_SLOG_PRINT_TO_STDOUT`). By default the log holds errors only. By its
-/// source, these questions log an error:
+/// source, these functions log an error:
 ///
-/// | question | when |
+/// | function | when |
 /// |---|---|
 /// | `aclrtGetSocName` | if the driver cannot tell the product, which the runtime has asked it before the first copy |
 /// | `aclrtGetRunMode` | if the driver's `ioctl` fails, as a copy would |
-/// | `aclsysGetVersionStr` | with `ASCEND_HOME_PATH`, if the file of the release is missing, or holds none: then it is not asked |
-/// | `aclsysGetCANNVersion` | with `ASCEND_HOME_PATH`, if that file holds none: then it is not asked |
+/// | `aclsysGetVersionStr` | with `ASCEND_HOME_PATH`, if the file of the release is missing, or holds none: then it is not called |
+/// | `aclsysGetCANNVersion` | with `ASCEND_HOME_PATH`, if that file holds none: then it is not called |
 ///
-/// Neither question about the release is asked where `ASCEND_HOME_PATH` is set: the file has that answer. Where it is not
+/// Neither function for the release is called where `ASCEND_HOME_PATH` is set: the file has the release. Where it is not
 /// set, both fail with a warning.
-pub fn ask(mut told: impl FnMut(Answer<'_>)) -> bool {
-    let known = ASKED.each_ref().map(|place| place.load(Ordering::Relaxed));
-    let asked = if known == [0; QUESTIONS.len()] { questions_behind_us() } else { known };
+pub fn query(mut report: impl FnMut(LibraryInfo<'_>)) -> bool {
+    let known = QUERY_FUNCTIONS.each_ref().map(|place| place.load(Ordering::Relaxed));
+    let asked = if known == [0; QUERY_NAMES.len()] { find_query_functions() } else { known };
     let [product, mode, version, package] = asked;
     // SAFETY: what the vendor's library holds under these names has these signatures; the version is at most
     // 128 bytes long, and the structure of the last one 512.
     unsafe {
         match environment("ASCEND_HOME_PATH") {
-            Some(home) => read_release(home, &mut told),
-            None => ask_release(version, package, &mut told),
+            Some(home) => read_release(home, &mut report),
+            None => query_release(version, package, &mut report),
         }
         if mode != 0 {
             let ask: extern "C" fn(*mut i32) -> i32 = core::mem::transmute(mode);
             let mut found = -1;
             if ask(&mut found) == 0 {
-                told(Answer::RunMode(found));
+                report(LibraryInfo::RunMode(found));
             }
         }
         if product != 0 {
             let ask: extern "C" fn() -> *const c_char = core::mem::transmute(product);
             let name = ask();
             if !name.is_null() {
-                told(Answer::Product(CStr::from_ptr(name)));
+                report(LibraryInfo::Product(CStr::from_ptr(name)));
             }
         }
     }
-    let is_answered = asked != [0; QUESTIONS.len()];
+    let is_answered = asked != [0; QUERY_NAMES.len()];
     HAS_NO_ANSWER.store(!is_answered, Ordering::Relaxed);
     is_answered
 }
 
-/// Remembers who holds `target`: the library at `path`, which is pinned.
-pub fn learn_library(path: *const c_char, target: usize) {
+/// Stores path, build id and query functions of the library that holds `target`, which is pinned.
+pub fn set_library(path: *const c_char, target: usize) {
     if !PATH.load(Ordering::Acquire).is_null() {
         return;
     }
@@ -222,7 +223,7 @@ pub fn learn_library(path: *const c_char, target: usize) {
         let id = object.build_id();
         BUILD_ID[0].store(id.as_ptr() as usize, Ordering::Relaxed);
         BUILD_ID[1].store(id.len(), Ordering::Relaxed);
-        for (place, name) in ASKED.iter().zip(QUESTIONS) {
+        for (place, name) in QUERY_FUNCTIONS.iter().zip(QUERY_NAMES) {
             place.store(object.defined(name).unwrap_or(0), Ordering::Relaxed);
         }
     });

@@ -1,4 +1,4 @@
-//! Who sees whom: what the loader would find for an object beyond the global scope.
+//! Symbol visibility: what the loader would find for an object beyond the global scope.
 //!
 //! An object that was opened late sees what it needs itself, and what is needed by the objects
 //! that need it: the object that was opened brought them all into one scope. The needs stand in the
@@ -54,7 +54,7 @@ pub enum NotVisible {
 fn with_map<T>(work: impl FnOnce(&Map) -> Option<T>) -> Result<T, NotVisible> {
     let mut work = Some(work);
     let mut answer = Err(NotVisible::Unknown);
-    // The outer visit holds the lock while we look around.
+    // The outer visit holds the lock during the inner one.
     objects::each(|_, _| {
         if let Some(work) = work.take()
             && !SHARED.is_taken.swap(true, Ordering::Acquire)
@@ -146,7 +146,7 @@ impl Set {
     }
 }
 
-/// A number for a C string; read by hand, see [`elf`].
+/// A hash of a C string; read without libc, see [`elf`].
 ///
 /// # Safety
 /// `text` is a C string.

@@ -1,6 +1,6 @@
 //! Where a thread's records go: its cursor in a ring, found with its first call, and room for a record.
 
-use crate::check::judgement;
+use crate::check::policy;
 use crate::guest::state::{self, ShimState};
 use crate::guest::{edge, log, thread};
 use crate::loader::rebind;
@@ -90,19 +90,19 @@ fn make_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     }
     let now = ticks(cursor.clock.load(Ordering::Relaxed));
     // SAFETY: the cursor is open, and this thread's.
-    let look = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
+    let make_room = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
     let number = if cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
         // Signals blocked: a handler that jumped out would leave the thread as it is in here.
         let end = monotonic_ns() + edge::LOSSLESS_WAIT_NS;
         edge::with_signals_blocked(|| {
-            look(&mut || {
+            make_room(&mut || {
                 edge::pause(edge::LOSSLESS_PAUSE_NS);
                 drain::may_run() && monotonic_ns() < end
             })
         })
         .flatten()
     } else {
-        look(&mut || false)
+        make_room(&mut || false)
     };
     schedule_slow_path(cursor, is_put_off);
     number.map(|_| claim).ok_or(())
@@ -165,7 +165,8 @@ pub fn take_cursor() -> Result<&'static RingCursor, NoCursor> {
     if let Some(cursor) = thread::cursor() {
         return Ok(cursor);
     }
-    let cursor = process.make_file(log_nonsense).and_then(|file| process.open(&thread.own, thread::id(), &file));
+    let cursor =
+        process.make_file(log_invalid_settings).and_then(|file| process.open(&thread.own, thread::id(), &file));
     // A handler of a signal that cannot be blocked may have forked: in the child the cursor is not open, and the ring its parent's.
     if !process.is_own() {
         return thread::cursor().ok_or(NoCursor::Early);
@@ -180,13 +181,13 @@ pub fn take_cursor() -> Result<&'static RingCursor, NoCursor> {
 
 /// Logs which settings make no sense.
 #[inline(never)] // what it has on the stack is not to lie under the rest
-fn log_nonsense() {
+fn log_invalid_settings() {
     for (line, why) in complaints().lines() {
-        log::nonsense_line(line, why);
+        log::invalid_line(line, why);
     }
     for (setting, line) in complaints().values() {
-        log::nonsense(setting, line);
+        log::invalid_setting(setting, line);
     }
-    judgement::policy(log::nonsense_rule);
-    inject::say();
+    policy::from_settings(log::invalid_rule);
+    inject::log_refusal();
 }

@@ -3,7 +3,7 @@
 //! The arrays are read when the vendor has accepted the call, and so has read them itself.
 
 use crate::settings::settings;
-use aclshim_core::look::Look;
+use aclshim_core::summary::BatchSummary;
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::Batch;
 use aclshim_facts::code::ACL_SUCCESS;
@@ -38,9 +38,9 @@ pub fn slots(batch: &Batch) -> u64 {
 
 /// What all sizes add up to, where that was not seen before the call.
 #[cold]
-fn sum(sizes: &[usize]) -> Look {
+fn sum(sizes: &[usize]) -> BatchSummary {
     let sizes = || sizes.iter().map(|size| *size as u64);
-    Look {
+    BatchSummary {
         total: sizes().fold(0, u64::saturating_add),
         smallest: sizes().min().unwrap_or(0),
         largest: sizes().max().unwrap_or(0),
@@ -70,7 +70,7 @@ fn direction(attributes: &[aclrtMemcpyBatchAttr]) -> Option<(u8, u8)> {
 /// # Safety
 /// The calling thread's ring and record; the vendor has returned `code` for these arguments.
 #[inline(never)]
-pub unsafe fn complete(ring: Slots, number: u64, batch: &Batch, code: i32, look: Option<Look>) {
+pub unsafe fn complete(ring: Slots, number: u64, batch: &Batch, code: i32, known: Option<BatchSummary>) {
     let items = batch.items;
     if code != ACL_SUCCESS || items == 0 || items > isize::MAX as usize / 8 {
         return;
@@ -85,7 +85,7 @@ pub unsafe fn complete(ring: Slots, number: u64, batch: &Batch, code: i32, look:
     }
     // SAFETY: the vendor has accepted the call, so it has read this array to its end.
     let sizes = unsafe { slice::from_raw_parts(batch.sizes, items) };
-    let summary = look.unwrap_or_else(|| sum(sizes));
+    let summary = known.unwrap_or_else(|| sum(sizes));
     // All sizes zero: the vendor has looked at nothing else.
     let arrays: [*const (); 3] = [batch.dst_maxs.cast(), batch.dsts.cast(), batch.srcs.cast()];
     let is_read = summary.largest > 0 && arrays.into_iter().all(is_array);
@@ -137,7 +137,7 @@ pub unsafe fn complete(ring: Slots, number: u64, batch: &Batch, code: i32, look:
         Follows { items: share.items as u32, attributes: taken as u8, direction: direction(attributes), is_read: true };
     // SAFETY: as above. Its arguments were stored when the call began.
     let slot = unsafe { &*ring.at(number + 2) };
-    let too_large = if look.is_some() { 0 } else { too_large(sizes, rooms) };
+    let too_large = if known.is_some() { 0 } else { too_large(sizes, rooms) };
     let words = [summary.total, summary.smallest, summary.largest, follows.word(), too_large];
     for (word, value) in (1..).zip(words) {
         slot.set(word, value);

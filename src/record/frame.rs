@@ -1,6 +1,6 @@
 //! Recording one call: a slot claimed and shown as in flight before it, completed after it.
 //!
-//! Once a thread has its cursor, a call costs a claim of one instruction, two looks at the clock and
+//! OncePerFunction a thread has its cursor, a call costs a claim of one instruction, two looks at the clock and
 //! the stores of one cache line: no lock, no heap, no system call. Everything else is cold.
 //!
 //! **Nesting** is read off the stack: the outermost frame leaves its address in the thread's cursor,
@@ -15,7 +15,7 @@ use crate::loader::vendor;
 use crate::record::attach::{Claim, claim};
 use crate::record::batch;
 use crate::settings::settings;
-use aclshim_core::look::Look;
+use aclshim_core::summary::BatchSummary;
 use aclshim_facts::Function;
 use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot, SlowPathReasons, end_word};
@@ -82,7 +82,12 @@ impl Frame {
     /// `None` if there is anything unusual about it: the slow path knows what to do. (So nothing is called
     /// on the short one, and the arguments stay in their registers.)
     #[inline(always)]
-    pub fn short(function: Function, caller: usize, short: OneSlotCall, cursor: *const RingCursor) -> Option<Self> {
+    pub fn begin_fast(
+        function: Function,
+        caller: usize,
+        short: OneSlotCall,
+        cursor: *const RingCursor,
+    ) -> Option<Self> {
         // SAFETY: NULL, or a cursor that lives as long as its thread.
         let cursor = unsafe { cursor.as_ref() }?;
         let (here, outer) = (thread::stack(), cursor.outermost.load(Ordering::Relaxed));
@@ -120,7 +125,7 @@ impl Frame {
     /// Any other call begins. `here` is the [`stack`] of the frame that makes it: ours may lie below the frames of a
     /// call that is nested in it.
     #[inline(never)]
-    pub fn long(function: Function, caller: usize, here: usize, words: &Words, call: &Call) -> Self {
+    pub fn begin_slow(function: Function, caller: usize, here: usize, words: &Words, call: &Call) -> Self {
         let slots = match &call.form {
             Form::Batch(of) => batch::slots(of),
             _ => 2,
@@ -161,9 +166,9 @@ impl Frame {
         Self { cursor: ptr::null(), slot: ptr::null(), head: Head(0), outer: 0, generation: 0 }
     }
 
-    /// A call that began as [`short`](Self::short) has returned `code`.
+    /// A call that began as [`begin_fast`](Self::begin_fast) has returned `code`.
     #[inline(always)]
-    pub fn end(self, code: i32) {
+    pub fn end_fast(self, code: i32) {
         // SAFETY: a short one has a cursor, the calling thread's own.
         let cursor = unsafe { &*self.cursor };
         // Claims behind this one, of a handler or of a nested call: the drain may be passing it by.
@@ -190,7 +195,7 @@ impl Frame {
         generation::is_current(self.generation)
     }
 
-    /// Adds to a word of the record's second slot, which a call has that began as [`long`](Self::long).
+    /// Adds to a word of the record's second slot, which a call has that began as [`begin_slow`](Self::begin_slow).
     fn add(&self, words: &[(usize, u64)]) {
         let Some(claim) = self.shown() else { return };
         let more = claim.slot(claim.number + 1);
@@ -199,7 +204,7 @@ impl Frame {
         }
     }
 
-    /// Records what was found wrong with a call that began as [`long`](Self::long): in its record, and in notes behind it.
+    /// Records what was found wrong with a call that began as [`begin_slow`](Self::begin_slow): in its record, and in notes behind it.
     #[cold]
     #[inline(never)]
     pub fn record_findings(&self, judgement: &Judgement) {
@@ -208,33 +213,33 @@ impl Frame {
         self.add(&found_words(judgement.bits, judgement.extent()));
         let number = self.head.number(cursor.next.load(Ordering::Relaxed));
         // SAFETY: the cursor is open, and ours. Without room for a note there are still the bits.
-        judgement.tell(number, |note, words| _ = unsafe { cursor.write_note(note, words) });
+        judgement.write_notes(number, |note, words| _ = unsafe { cursor.write_note(note, words) });
     }
 
-    /// Notes the scope that a call lies in which began as [`long`](Self::long).
+    /// Notes the scope that a call lies in which began as [`begin_slow`](Self::begin_slow).
     pub fn note_scope(&self, scope: u32) {
         self.add(&[(3, Extent::new(0, 0, scope).0)]);
     }
 
-    /// The time, for the end of a call that began as [`long`](Self::long).
+    /// The time, for the end of a call that began as [`begin_slow`](Self::begin_slow).
     pub fn now(&self) -> u64 {
         // SAFETY: NULL, or the calling thread's own.
         unsafe { self.cursor.as_ref() }.map_or(0, |cursor| ticks(cursor.clock.load(Ordering::Relaxed)))
     }
 
-    /// Completes the record of a batch that began as [`long`](Self::long); `false` if there is none.
+    /// Completes the record of a batch that began as [`begin_slow`](Self::begin_slow); `false` if there is none.
     ///
     /// # Safety
     /// The vendor has returned `code` for the arguments of `batch`.
-    pub unsafe fn complete_batch(&self, batch: &Batch, code: i32, look: Option<Look>) -> bool {
+    pub unsafe fn complete_batch(&self, batch: &Batch, code: i32, known: Option<BatchSummary>) -> bool {
         let Some(Claim { slots, number, .. }) = self.shown() else { return false };
         // SAFETY: the caller's promise; the call was recorded as a batch.
-        unsafe { batch::complete(slots, number, batch, code, look) };
+        unsafe { batch::complete(slots, number, batch, code, known) };
         true
     }
 
-    /// A call that began as [`long`](Self::long) was answered at [`now`](Self::now).
-    pub fn end_long(&self, now: u64, code: i32) {
+    /// A call that began as [`begin_slow`](Self::begin_slow) was answered at [`now`](Self::now).
+    pub fn end_slow(&self, now: u64, code: i32) {
         // SAFETY: NULL, or the calling thread's own.
         if let Some(cursor) = unsafe { self.cursor.as_ref() } {
             self.end_at(cursor, code, || (now, SlowPathReasons::LONG_CALL));
@@ -244,7 +249,7 @@ impl Frame {
     /// Whether the vendor makes the call, which came from `caller`, inside another one. Where it is not recorded
     /// that is not certain: then whether the vendor makes it.
     pub fn is_nested(&self, caller: usize) -> bool {
-        self.nesting().unwrap_or_else(|| vendor::calls_from(caller))
+        self.nesting().unwrap_or_else(|| vendor::contains(caller))
     }
 
     /// Whether the vendor makes the call inside another one, where it is recorded.
@@ -252,7 +257,7 @@ impl Frame {
         (!self.cursor.is_null()).then(|| self.head.is_nested())
     }
 
-    /// Shows a flag of the call, which began as [`long`](Self::long), in its record.
+    /// Shows a flag of the call, which began as [`begin_slow`](Self::begin_slow), in its record.
     #[cold]
     pub fn flag(&self, flag: u16) {
         self.add(&[(3, Extent::new(0, flag, 0).0)]);
@@ -269,7 +274,7 @@ impl Frame {
             return;
         }
         if let Err(duration) = slot.end(self.head, now, code, reasons) {
-            end_apart(cursor, slot, self.head, duration, code);
+            end_in_own_record(cursor, slot, self.head, duration, code);
         }
     }
 }
@@ -279,7 +284,7 @@ impl Frame {
 /// memory, not in registers.)
 #[cold]
 #[inline(never)]
-fn end_apart(cursor: &RingCursor, slot: &Slot, head: Head, duration: u64, code: i32) {
+fn end_in_own_record(cursor: &RingCursor, slot: &Slot, head: Head, duration: u64, code: i32) {
     // Where a handler has just forked, this may be the child: it has no cursor, and the slot is its parent's.
     if !cursor.is_open() || slot.end_racing(head, duration, code) {
         return;
@@ -312,7 +317,7 @@ fn store(slot: &Slot, caller: usize, words: [u64; 4]) {
 /// Makes the frame at `here` the outermost one, unless it is nested; what was there before goes back at the end.
 fn enter(cursor: &RingCursor, caller: usize, here: usize, head: Head) -> (Head, usize) {
     let before = cursor.outermost.load(Ordering::Relaxed);
-    if before > here && vendor::calls_from(caller) {
+    if before > here && vendor::contains(caller) {
         return (head.nested(), before);
     }
     cursor.outermost.store(here, Ordering::Relaxed);

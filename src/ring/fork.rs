@@ -29,7 +29,7 @@ unsafe extern "C" fn in_child() {
     let ring_file = || file::latest(settings().ring_dir.as_bytes());
     descriptor::in_fork_child(thread::current().closed.get(), ring_file);
     // First: what is replaced is what another process has made.
-    process::forget_in_child();
+    process::wipe_in_child();
     inherited::replace_in_child();
     // SAFETY: as above.
     unsafe { *errno = before };

@@ -5,7 +5,7 @@
 use crate::check::world;
 use crate::guest::state::{self, ShimState};
 use crate::guest::{edge, file};
-use crate::loader::vendor::{self, Answer};
+use crate::loader::vendor::{self, LibraryInfo};
 use crate::settings::{rank, settings};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::call::{Amount, Call};
@@ -100,36 +100,36 @@ fn about_library(header: &mut Header) {
 }
 
 /// What the real library has said of itself, for the headers of this process and of its fork children.
-struct Said {
+struct KnownLibrary {
     /// One of those below, or the process that is just asking: not this one, if it was forked meanwhile.
     state: AtomicU32,
     product: UnsafeCell<Text<64>>,
     cann: UnsafeCell<Text<64>>,
     form: AtomicU32,
     /// How often a call was sent on the longer way.
-    sought: AtomicU32,
+    attempts_scheduled: AtomicU32,
     /// How many calls might have asked.
-    tried: AtomicU32,
+    attempts: AtomicU32,
 }
 
 // SAFETY: the texts are written by the one thread that has made the state its process, and read when it is KNOWN.
-unsafe impl Sync for Said {}
+unsafe impl Sync for KnownLibrary {}
 
 const NEW: u32 = 0;
 const KNOWN: u32 = u32::MAX;
 
-static SAID: Said = Said {
+static LIBRARY: KnownLibrary = KnownLibrary {
     state: AtomicU32::new(NEW),
     product: UnsafeCell::new(Text::new()),
     cann: UnsafeCell::new(Text::new()),
     form: AtomicU32::new(0),
-    sought: AtomicU32::new(0),
-    tried: AtomicU32::new(0),
+    attempts_scheduled: AtomicU32::new(0),
+    attempts: AtomicU32::new(0),
 };
 
 /// Whether the real library is still to be asked who it is.
 pub fn is_wanted() -> bool {
-    match SAID.state.load(Ordering::Relaxed) {
+    match LIBRARY.state.load(Ordering::Relaxed) {
         NEW => vendor::may_answer(),
         KNOWN => false,
         // SAFETY: asks for our own number.
@@ -140,7 +140,7 @@ pub fn is_wanted() -> bool {
 /// After how many calls of a thread the next one should look whether it can ask, if that was not done. It takes the slow
 /// path for that: where no call succeeds, fewer and fewer do.
 pub fn calls_to_next_attempt() -> Option<u64> {
-    is_wanted().then(|| 1 << SAID.sought.fetch_add(1, Ordering::Relaxed).min(10))
+    is_wanted().then(|| 1 << LIBRARY.attempts_scheduled.fetch_add(1, Ordering::Relaxed).min(10))
 }
 
 /// The vendor has accepted a call from `caller`: after the first one that moved anything, the library can say who it is.
@@ -158,39 +158,39 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
     // Where calls are only forwarded nothing is asked. Inside a function of the library's own that may have its lock nothing
     // can be asked. Nor before it is pinned: it may be
     // just coming, and what it does to answer may need the loader's lock, whose holder may be waiting for this thread.
-    let may_ask = state::current() == ShimState::Active && !vendor::calls_from(caller) && vendor::library().is_some();
+    let may_ask = state::current() == ShimState::Active && !vendor::contains(caller) && vendor::library().is_some();
     if !moves || !may_ask {
         return;
     }
     // Where none may ask, because each might be in a handler, fewer and fewer look: a look takes system calls.
-    let nth = SAID.tried.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    let nth = LIBRARY.attempts.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     if !nth.is_power_of_two() && !nth.is_multiple_of(1024) {
         return;
     }
     edge::with_signals_blocked(|| {
         // SAFETY: asks for our own number.
-        let (state, me) = (SAID.state.load(Ordering::Relaxed), unsafe { libc::getpid() } as u32);
-        let take = || SAID.state.compare_exchange(state, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let (state, me) = (LIBRARY.state.load(Ordering::Relaxed), unsafe { libc::getpid() } as u32);
+        let take = || LIBRARY.state.compare_exchange(state, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // A handler may have interrupted the library itself: then it is not asked.
         if is_wanted() && !edge::may_be_in_a_handler() && take() {
             // A fork may have caught its parent amid the answers.
             // SAFETY: we have the texts.
             unsafe {
-                (*SAID.product.get()).clear();
-                (*SAID.cann.get()).clear();
+                (*LIBRARY.product.get()).clear();
+                (*LIBRARY.cann.get()).clear();
             }
-            let is_answered = vendor::ask(|answer| match answer {
+            let is_answered = vendor::query(|answer| match answer {
                 // SAFETY: as above.
-                Answer::Product(text) => _ = unsafe { &mut *SAID.product.get() }.push(text.to_bytes()),
+                LibraryInfo::Product(text) => _ = unsafe { &mut *LIBRARY.product.get() }.push(text.to_bytes()),
                 // SAFETY: as above.
-                Answer::Version(text) => _ = unsafe { &mut *SAID.cann.get() }.push(text.to_bytes()),
+                LibraryInfo::Version(text) => _ = unsafe { &mut *LIBRARY.cann.get() }.push(text.to_bytes()),
                 // ACL_DEVICE is 0, ACL_HOST is 1.
-                Answer::RunMode(mode) => {
+                LibraryInfo::RunMode(mode) => {
                     let form = if mode == 0 { RunMode::RootComplex } else { RunMode::EndPoint };
-                    SAID.form.store(form as u32, Ordering::Relaxed);
+                    LIBRARY.form.store(form as u32, Ordering::Relaxed);
                 }
             });
-            SAID.state.store(if is_answered { KNOWN } else { NEW }, Ordering::Release);
+            LIBRARY.state.store(if is_answered { KNOWN } else { NEW }, Ordering::Release);
             if is_answered {
                 publish_all(header());
             }
@@ -201,11 +201,9 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
 /// Passes on what the library has said: to the rules, and to the readers of the ring file.
 fn publish_all(header: Option<&Header>) {
     // SAFETY: the texts are not written any more.
-    let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
-    let form = SAID.form.load(Ordering::Relaxed);
-    world::tell_product(product.as_bytes());
-    world::tell_cann(cann.as_bytes());
-    world::tell_form(RunMode::from_number(form));
+    let (product, cann) = unsafe { (&*LIBRARY.product.get(), &*LIBRARY.cann.get()) };
+    let form = LIBRARY.form.load(Ordering::Relaxed);
+    world::set_reported(product.as_bytes(), cann.as_bytes(), RunMode::from_number(form));
     if let Some(header) = header {
         header.form.store(form, Ordering::Relaxed);
         // The product last: who sees it sees the rest.
@@ -223,11 +221,11 @@ fn publish<const N: usize>(field: &[AtomicU8; N], text: &[u8; N]) {
 
 /// What is known of the library in a header that is not visible yet: a fork child does not ask again.
 fn about_product(header: &mut Header) {
-    if SAID.state.load(Ordering::Acquire) == KNOWN {
+    if LIBRARY.state.load(Ordering::Acquire) == KNOWN {
         // SAFETY: the texts are not written any more.
-        let (product, cann) = unsafe { (&*SAID.product.get(), &*SAID.cann.get()) };
+        let (product, cann) = unsafe { (&*LIBRARY.product.get(), &*LIBRARY.cann.get()) };
         header.product = product.as_array().map(AtomicU8::new);
         header.cann = cann.as_array().map(AtomicU8::new);
-        header.form.store(SAID.form.load(Ordering::Relaxed), Ordering::Relaxed);
+        header.form.store(LIBRARY.form.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }

@@ -11,7 +11,7 @@ use crate::guest::state::{self, wait_until};
 use crate::guest::{edge, thread};
 use crate::loader::maps;
 use crate::ring::handshake::DrainHandshake;
-use crate::ring::rings::{Rings, Taken};
+use crate::ring::rings::{Rings, TakenRing};
 use crate::ring::{identity, inherited};
 use crate::settings::settings;
 use aclshim_facts::FUNCTIONS;
@@ -63,7 +63,7 @@ const SIZE: usize = 192 * 1024;
 const _: () = assert!(size_of::<Process>() <= SIZE);
 
 /// Whether a fork child has to wipe what the kernel does not wipe (before Linux 4.14).
-static FORGETS: AtomicBool = AtomicBool::new(false);
+static MUST_WIPE_IN_CHILD: AtomicBool = AtomicBool::new(false);
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
@@ -101,15 +101,15 @@ pub fn own() -> Option<&'static Process> {
             libc::munmap(at, SIZE);
         } else if !is_wiped {
             // A kernel before 4.14.
-            FORGETS.store(true, Ordering::Relaxed);
+            MUST_WIPE_IN_CHILD.store(true, Ordering::Relaxed);
         }
     }
     process()
 }
 
 /// In a fork child: wipes what the kernel has not wiped.
-pub fn forget_in_child() {
-    if !FORGETS.load(Ordering::Relaxed) {
+pub fn wipe_in_child() {
+    if !MUST_WIPE_IN_CHILD.load(Ordering::Relaxed) {
         return;
     }
     generation::forget();
@@ -239,7 +239,7 @@ impl Process {
         if unsafe { libc::getppid() } as u32 == file.pid {
             return None;
         }
-        let Taken { ring: Ring { control, slots }, next } = self.rings.take(me, file)?;
+        let TakenRing { ring: Ring { control, slots }, next } = self.rings.take(me, file)?;
         // A handler of a signal that cannot be blocked may have come before us: then the ring may even be that of its cursor.
         if let Some(cursor) = thread::cursor() {
             control.owner.store(me, Ordering::Release);

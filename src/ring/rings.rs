@@ -17,14 +17,14 @@ use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, RINGS};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// How many rings an attach looks at.
-const LOOKS: u32 = 8;
+/// How many rings an attach scanned at.
+const SCANNED: u32 = 8;
 /// How many rings are added at once, at most.
 const MANY: u32 = 32;
 /// When only this many of them are left, more are added.
 const LOW: u32 = 12;
 /// While this many rings of gone threads are more than half full, as far as that shows in those that an attach
-/// looks at, no more are added: the drain is behind.
+/// scanned at, no more are added: the drain is behind.
 const CROWDED: u32 = 24;
 /// A ring with room for fewer slots is full.
 const FEW: u64 = 8;
@@ -33,7 +33,7 @@ const FEW: u64 = 8;
 #[repr(C)]
 pub struct Rings {
     /// How many numbers were given out.
-    tried: AtomicU32,
+    numbered: AtomicU32,
     /// Slots of each.
     slots: AtomicU32,
     /// How many rings were looked at.
@@ -47,7 +47,7 @@ pub struct Rings {
 }
 
 /// A ring that the calling thread has taken: its owner is [`CHANGING`].
-pub struct Taken {
+pub struct TakenRing {
     /// The ring.
     pub ring: Ring<'static>,
     /// The number of its next slot.
@@ -68,33 +68,33 @@ impl Rings {
 
     /// Takes a ring for thread `me`: one that was added and not used yet; that of a thread that is gone, with room for half
     /// of what it holds; a new one; or, where that cannot or should not be, one with any room.
-    pub fn take(&self, me: u32, file: &OwnRingFile) -> Option<Taken> {
+    pub fn take(&self, me: u32, file: &OwnRingFile) -> Option<TakenRing> {
         if let Some((taken, left)) = self.take_spare() {
             // Ahead of time: those that come meanwhile find the rest.
-            if left == LOW && self.look(me).0.is_none() {
+            if left == LOW && self.scan(me).0.is_none() {
                 self.add(file, Caller::HasOne);
             }
             return Some(taken);
         }
-        let (found, look) = self.look(me);
+        let (found, scan) = self.scan(me);
         if let Some(taken) = found.and_then(|(ring, owner)| take(ring, owner)) {
             return Some(taken);
         }
         // A caller that is to wait rather than lose a call gets one more.
-        let may_add = !look.is_crowded || settings().record == Record::Lossless;
+        let may_add = !scan.is_crowded || settings().record == Record::Lossless;
         let added = may_add.then(|| self.add(file, Caller::WantsOne)).flatten();
-        added.or_else(|| look.last_choice.and_then(|(ring, owner)| take(ring, owner)))
+        added.or_else(|| scan.last_choice.and_then(|(ring, owner)| take(ring, owner)))
     }
 
     /// Looks at the next few rings: the first that can be taken, with its owner, and what else was seen up to there.
-    fn look(&self, me: u32) -> (Option<(Ring<'static>, u32)>, Look) {
-        let tried = self.tried.load(Ordering::Acquire);
-        let looks = LOOKS.min(tried);
-        let start = self.cursor.fetch_add(looks, Ordering::Relaxed);
+    fn scan(&self, me: u32) -> (Option<(Ring<'static>, u32)>, Scan) {
+        let numbered = self.numbered.load(Ordering::Acquire);
+        let scanned = SCANNED.min(numbered);
+        let start = self.cursor.fetch_add(scanned, Ordering::Relaxed);
         let (mut last_choice, mut crowded) = (None, 0u32);
         let mut found = None;
-        for nth in 0..looks {
-            let Some(ring) = self.get((start.wrapping_add(nth) % tried) as usize) else { continue };
+        for nth in 0..scanned {
+            let Some(ring) = self.get((start.wrapping_add(nth) % numbered) as usize) else { continue };
             let owner = ring.control.owner.load(Ordering::Relaxed);
             // This thread's own id: an earlier thread with that id is gone.
             if owner != 0 && (owner == CHANGING || owner != me && is_alive(owner)) {
@@ -110,12 +110,12 @@ impl Rings {
             }
         }
         // If the others are as these are. (One of them alone says little.)
-        let is_crowded = crowded > 1 && u64::from(crowded) * u64::from(tried) >= u64::from(CROWDED * looks);
-        (found, Look { last_choice, is_crowded })
+        let is_crowded = crowded > 1 && u64::from(crowded) * u64::from(numbered) >= u64::from(CROWDED * scanned);
+        (found, Scan { last_choice, is_crowded })
     }
 
     /// Takes the next ring that was added and not used yet; how many are left behind it.
-    fn take_spare(&self) -> Option<(Taken, u32)> {
+    fn take_spare(&self) -> Option<(TakenRing, u32)> {
         let next = |spare: u64| (spare as u32 > 0).then(|| spare + (1 << 32) - 1);
         let spares = self.spares.iter();
         let spare = { spares }.find_map(|spare| spare.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok())?;
@@ -124,9 +124,9 @@ impl Rings {
 
     /// Adds rings, the more the more there are: a process with many threads will have more.
     #[inline(never)]
-    fn add(&self, file: &OwnRingFile, caller: Caller) -> Option<Taken> {
-        let tried = self.tried.load(Ordering::Relaxed);
-        let many = (tried / 8).clamp(1, MANY);
+    fn add(&self, file: &OwnRingFile, caller: Caller) -> Option<TakenRing> {
+        let numbered = self.numbered.load(Ordering::Relaxed);
+        let many = (numbered / 8).clamp(1, MANY);
         // While another thread adds some, or after they could not be had: one.
         let place = self.spares.iter().find(|spare| spare.load(Ordering::Acquire) as u32 == 0);
         let place = place.filter(|_| many > 1 && !self.is_adding.swap(true, Ordering::AcqRel));
@@ -134,14 +134,14 @@ impl Rings {
             return None;
         }
         let count = if place.is_some() { many } else { 1 };
-        let next = |tried: u32| (tried < RINGS).then(|| tried + count.min(RINGS - tried));
-        let first = self.tried.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()?;
+        let next = |numbered: u32| (numbered < RINGS).then(|| numbered + count.min(RINGS - numbered));
+        let first = self.numbered.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()?;
         let count = count.min(RINGS - first);
         let added = file.add_rings(settings().ring_dir.as_bytes(), first, count).ok();
         let made = added.as_ref().map_or(0, |added| added.count);
         if made < count {
             // These numbers are not used; the next thread tries again with them, if it can.
-            let _ = self.tried.compare_exchange(first + count, first + made, Ordering::AcqRel, Ordering::Relaxed);
+            let _ = self.numbered.compare_exchange(first + count, first + made, Ordering::AcqRel, Ordering::Relaxed);
         }
         let added = added?;
         let (at, bytes) = added.memory();
@@ -162,12 +162,12 @@ impl Rings {
             place.store(u64::from(first + used) << 32 | u64::from(made - used), Ordering::Release);
             self.is_adding.store(made < count, Ordering::Release);
         }
-        own.map(|(control, slots)| Taken { ring: Ring { control, slots }, next: 0 })
+        own.map(|(control, slots)| TakenRing { ring: Ring { control, slots }, next: 0 })
     }
 }
 
 /// What was seen of rings that were not the first choice.
-struct Look {
+struct Scan {
     /// One of a gone thread with any room, and its owner.
     last_choice: Option<(Ring<'static>, u32)>,
     /// Whether the drain is behind.
@@ -187,12 +187,12 @@ fn most_slots() -> u64 {
 }
 
 /// Takes a ring from an owner that is gone, or from none, unless another thread was faster.
-fn take(ring: Ring<'static>, owner: u32) -> Option<Taken> {
+fn take(ring: Ring<'static>, owner: u32) -> Option<TakenRing> {
     ring.control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).ok()?;
     // What its thread has claimed last and never shown is as if it had not been claimed. Not more are claimed at once: a
     // call's slots, and those of the handlers that have interrupted it.
     let next = || ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * most_slots());
-    Some(Taken { ring, next: if owner == 0 { 0 } else { next() } })
+    Some(TakenRing { ring, next: if owner == 0 { 0 } else { next() } })
 }
 
 /// Whether there is room for this many slots in a ring whose thread is gone: none of the first few of these is used.

@@ -1,7 +1,7 @@
 //! The arrays of a batch, read as the vendor itself reads them: in its order, and never further.
 //!
-//! A program may pass arrays that end before their count does, and be told so by the vendor, which stops at the first
-//! thing that is wrong. So do we: each array comes as far as the vendor would have looked.
+//! A program may pass arrays that end before their count does, and get an error: the vendor stops at the first thing that
+//! is wrong. So do we: each array is read as far as the vendor would have read it.
 
 use aclshim_facts::abi::aclrtMemcpyBatchAttr;
 use aclshim_facts::call::{Batch, Call, Form};
@@ -20,7 +20,7 @@ const MOST: usize = 4096;
 ///
 /// # Safety
 /// What the vendor would read may be read.
-pub unsafe fn before<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
+pub unsafe fn before_call<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
     let Form::Batch(batch) = &call.form else { return Arrays::default() };
     // A stream that is none is refused before the indexes are read, and so is everything on a chip without batches.
     let may_be_a_stream = call.stream.is_none_or(|stream| stream.is_null());
@@ -34,7 +34,7 @@ pub unsafe fn before<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
 ///
 /// # Safety
 /// What the vendor has read may be read.
-pub unsafe fn refused<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
+pub unsafe fn after_refusal<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
     let Form::Batch(batch) = &call.form else { return Arrays::default() };
     // SAFETY: the caller's promise.
     let mut found = unsafe { of(batch, call.stream.is_some(), world, true) }.unwrap_or_default();
@@ -66,7 +66,7 @@ pub unsafe fn refused<'a>(call: &Call, world: &World<'_>) -> Arrays<'a> {
 ///
 /// # Safety
 /// What the vendor has read may be read.
-pub unsafe fn accepted<'a>(batch: &Batch) -> Arrays<'a> {
+pub unsafe fn after_success<'a>(batch: &Batch) -> Arrays<'a> {
     if !is_well_formed(batch) {
         return Arrays::default();
     }
@@ -77,6 +77,19 @@ pub unsafe fn accepted<'a>(batch: &Batch) -> Arrays<'a> {
             sizes: Some(slice::from_raw_parts(batch.sizes, batch.items)),
             ..Arrays::default()
         }
+    }
+}
+
+/// Writes an index to the `failIndex` of a batch that is answered in the vendor's place; nothing for another call.
+///
+/// # Safety
+/// The arguments of `call` are the caller's.
+pub unsafe fn write_fail_index(call: &Call, index: Option<usize>) {
+    if let (Form::Batch(batch), Some(index)) = (&call.form, index)
+        && let Some(place) = batch.fail_index.filter(|place| !place.is_null())
+    {
+        // SAFETY: the caller's promise, as the vendor takes it.
+        unsafe { place.write_unaligned(index) };
     }
 }
 

@@ -1,7 +1,7 @@
 //! The arrays of a batch are read as far as the vendor reads them, and no further: behind each array of these tests lies
 //! memory that cannot be read.
 
-use aclshim_core::{arrays, look};
+use aclshim_core::{arrays, summary};
 use aclshim_facts::abi::{aclrtMemLocation, aclrtMemcpyBatchAttr};
 use aclshim_facts::call::{Batch, Call, Form};
 use aclshim_facts::direction::Direction;
@@ -56,9 +56,9 @@ fn world(cann: Option<Version>) -> World<'static> {
     World { product: Product::of("Ascend910B1"), cann, ..World::UNKNOWN }
 }
 
-fn look(batch: &Batch) -> Option<look::Look> {
+fn summarize(batch: &Batch) -> Option<summary::BatchSummary> {
     // SAFETY: all arrays are those of a test.
-    unsafe { look::look(batch, false, &world(Some(Version::V9_1))) }
+    unsafe { summary::summarize(batch, false, &world(Some(Version::V9_1))) }
 }
 
 fn call(batch: Batch) -> Call {
@@ -68,23 +68,23 @@ fn call(batch: Batch) -> Call {
 #[test]
 fn a_look_at_a_sound_batch_sums_its_sizes_up() {
     let sizes: Vec<usize> = (1..=2000).collect();
-    let found = look(&batch(&sizes, &sizes)).expect("nothing is wrong");
+    let found = summarize(&batch(&sizes, &sizes)).expect("nothing is wrong");
     assert_eq!((found.total, found.smallest, found.largest), (2_001_000, 1, 2000));
 }
 
 #[test]
 fn a_sum_beyond_a_word_is_the_largest_word() {
     let sizes = [usize::MAX, 2, 3];
-    assert_eq!(look(&batch(&sizes, &sizes)).map(|found| found.total), Some(u64::MAX));
+    assert_eq!(summarize(&batch(&sizes, &sizes)).map(|found| found.total), Some(u64::MAX));
 }
 
 #[test]
 fn a_look_finds_what_may_be_wrong() {
-    assert!(look(&batch(&[8, 8, 9], &[8, 8, 8])).is_none(), "an item does not fit");
-    assert!(look(&batch(&[8, 0], &[8, 8])).is_none(), "an item of nothing");
-    assert!(look(&batch(&[0, 0], &[8, 8])).is_none(), "a batch of nothing");
+    assert!(summarize(&batch(&[8, 8, 9], &[8, 8, 8])).is_none(), "an item does not fit");
+    assert!(summarize(&batch(&[8, 0], &[8, 8])).is_none(), "an item of nothing");
+    assert!(summarize(&batch(&[0, 0], &[8, 8])).is_none(), "a batch of nothing");
     let sound = batch(&[8, 8], &[8, 8]);
-    assert!(look(&sound).is_some());
+    assert!(summarize(&sound).is_some());
     let wrong = [
         ("no items", Batch { items: 0, ..sound }),
         ("no attributes", Batch { attr_count: 0, ..sound }),
@@ -101,7 +101,7 @@ fn a_look_finds_what_may_be_wrong() {
         ("an index that is not the first", Batch { attr_indexes: guarded(&[1usize]), ..sound }),
     ];
     for (what, wrong) in wrong {
-        assert!(look(&wrong).is_none(), "{what}");
+        assert!(summarize(&wrong).is_none(), "{what}");
     }
 }
 
@@ -109,14 +109,14 @@ fn a_look_finds_what_may_be_wrong() {
 fn a_look_reads_no_page_behind_the_first_item_that_does_not_fit() {
     // The count says more than the arrays hold.
     let wrong = Batch { items: 4000, ..batch(&[8, 8, 9], &[8, 8, 8]) };
-    assert!(look(&wrong).is_none());
+    assert!(summarize(&wrong).is_none());
 }
 
 #[test]
 fn arrays_come_as_far_as_the_vendor_compares_them() {
     let wrong = Batch { items: 4000, ..batch(&[8, 8, 9], &[8, 8, 8]) };
     // SAFETY: the vendor would stop at the third item.
-    let found = unsafe { arrays::before(&call(wrong), &world(Some(Version::V9_1))) };
+    let found = unsafe { arrays::before_call(&call(wrong), &world(Some(Version::V9_1))) };
     assert_eq!(found.sizes, Some(&[8, 8, 9][..]));
     assert_eq!(found.dst_maxs, Some(&[8, 8, 8][..]));
     assert!(found.attrs.is_none() && found.attr_indexes.is_none() && found.dsts.is_none() && found.srcs.is_none());
@@ -126,7 +126,7 @@ fn arrays_come_as_far_as_the_vendor_compares_them() {
 fn of_a_batch_of_nothing_only_the_sizes_are_read() {
     let nothing = Batch { dst_maxs: ptr::without_provenance_mut(8), ..batch(&[0, 0, 0], &[8, 8, 8]) };
     // SAFETY: the vendor would read the sizes only.
-    let found = unsafe { arrays::before(&call(nothing), &world(Some(Version::V9_1))) };
+    let found = unsafe { arrays::before_call(&call(nothing), &world(Some(Version::V9_1))) };
     assert_eq!((found.sizes, found.dst_maxs), (Some(&[0, 0, 0][..]), None));
 }
 
@@ -135,7 +135,7 @@ fn attributes_come_up_to_the_first_that_is_not_clean() {
     let attrs = [attribute(1, 0), aclrtMemcpyBatchAttr { rsv: [7; 16], ..attribute(1, 0) }];
     let wrong = Batch { attrs: guarded(&attrs), attr_count: 4, ..batch(&[8; 5], &[8; 5]) };
     // SAFETY: the vendor would stop at the second attribute.
-    let found = unsafe { arrays::before(&call(wrong), &world(Some(Version::V9_1))) };
+    let found = unsafe { arrays::before_call(&call(wrong), &world(Some(Version::V9_1))) };
     assert_eq!(found.attrs.map(<[_]>::len), Some(2));
     assert!(found.attr_indexes.is_none());
 }
@@ -148,7 +148,7 @@ fn indexes_come_up_to_the_first_that_is_not_in_order() {
             Batch { attrs: guarded(&attrs), attr_indexes: guarded(indexes), attr_count: 4, ..batch(&[8; 5], &[8; 5]) };
         // SAFETY: the vendor would stop where the order ends.
         let (found, count) =
-            unsafe { (arrays::before(&call(given), &world(Some(Version::V9_1))), arrays::ordered(&given)) };
+            unsafe { (arrays::before_call(&call(given), &world(Some(Version::V9_1))), arrays::ordered(&given)) };
         assert_eq!(count, ordered, "{indexes:?}");
         assert_eq!(found.attr_indexes.map(<[_]>::len), Some((ordered + 1).min(4)), "{indexes:?}");
     }
@@ -158,7 +158,7 @@ fn indexes_come_up_to_the_first_that_is_not_in_order() {
 fn where_the_product_is_not_known_no_index_is_read() {
     let given = Batch { attr_indexes: ptr::without_provenance_mut(8), ..batch(&[8], &[8]) };
     // SAFETY: nothing is read but what the vendor reads on every product.
-    let found = unsafe { arrays::before(&call(given), &World::UNKNOWN) };
+    let found = unsafe { arrays::before_call(&call(given), &World::UNKNOWN) };
     assert!(found.attrs.is_some() && found.attr_indexes.is_none());
 }
 

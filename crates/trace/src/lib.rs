@@ -6,7 +6,7 @@
 //!    the record as in flight ([`record::slot`]). The ring lies in a file on tmpfs ([`ring::file`], [`ring::layout`]),
 //!    so that nothing has to be flushed and SIGKILL loses nothing.
 //! 2. When the call returns, the thread stores code and duration, and shows the record as done.
-//! 3. A drain, in the same process or in another one, maps the ring file and copies whole records out of it ([`reader`]).
+//! 3. A drain, in this process or in another one, maps the ring file and copies whole records out of it ([`reader`]).
 //!    A command that only looks takes a snapshot instead, and leaves the ring as it is.
 //! 4. The drain appends them as blocks to a trace segment ([`mod@segment`]).
 //! 5. A reader of either decodes slots to typed entries ([`record::decode`]); [`origin`] names the process that wrote them.

@@ -3,8 +3,8 @@
 use super::{Answer, answer, locked};
 use crate::guest::edge;
 use crate::harness::aclshim_error::*;
-use crate::harness::expectation::{Bounds, Expectation, Meant};
-use crate::harness::text::{self, Given};
+use crate::harness::expectation::{Bounds, Expectation, NamedSelector};
+use crate::harness::text::{self, CallerText};
 use crate::harness::{aclshim_scope, exit, inject as injection, lock};
 use crate::record::annotate::{annotate_mark, annotate_name};
 use aclshim_facts::rule::Severity;
@@ -34,7 +34,7 @@ fn demand(scope: aclshim_scope, function: &'static str, work: impl FnOnce() -> A
                 if lock::has_room(0) {
                     scope.expectations.push(Expectation::Refused { function, error: *error });
                 } else {
-                    scope.not_held += 1;
+                    scope.dropped_expectations += 1;
                 }
                 Ok(())
             });
@@ -56,9 +56,9 @@ unsafe fn expect_bounds(
         return Err(ACLSHIM_INVALID);
     }
     // SAFETY: the caller's promise.
-    let given = unsafe { Given::new(selector) };
+    let given = unsafe { CallerText::new(selector) };
     let which = given.selector()?;
-    expect(scope, || kind(Bounds { meant: Meant { which, text: given.lossy().into_owned() }, least, most }))
+    expect(scope, || kind(Bounds { selected: NamedSelector { which, text: given.lossy().into_owned() }, least, most }))
 }
 
 pub unsafe extern "C" fn expect_calls(
@@ -88,20 +88,23 @@ pub unsafe extern "C" fn expect_bytes(
 pub unsafe extern "C" fn expect_order(scope: aclshim_scope, stream: *const c_void, selectors: *const c_char) -> i64 {
     demand(scope, "aclshim_expect_order", || {
         // SAFETY: the caller's promise.
-        let given = unsafe { Given::new(selectors) };
+        let given = unsafe { CallerText::new(selectors) };
         given.each().try_for_each(|part| part.selector().map(|_| ()))?;
-        let meant = |part: Given<'_>| {
+        let selected = |part: CallerText<'_>| {
             let which = part.selector().ok()?;
-            Some(Meant { which, text: part.lossy().into_owned() })
+            Some(NamedSelector { which, text: part.lossy().into_owned() })
         };
-        expect(scope, || Expectation::Order { stream: stream as u64, each: given.each().filter_map(meant).collect() })
+        expect(scope, || Expectation::Order {
+            stream: stream as u64,
+            each: given.each().filter_map(selected).collect(),
+        })
     })
 }
 
 pub unsafe extern "C" fn expect_finding(scope: aclshim_scope, rule: *const c_char, count: u64) -> i64 {
     demand(scope, "aclshim_expect_finding", || {
         // SAFETY: the caller's promise.
-        let rule = unsafe { Given::new(rule) }.rule()?.ok_or(ACLSHIM_INVALID)?;
+        let rule = unsafe { CallerText::new(rule) }.rule()?.ok_or(ACLSHIM_INVALID)?;
         expect(scope, || Expectation::Finding { rule, count })
     })
 }
@@ -122,7 +125,7 @@ pub extern "C" fn expect_clean(scope: aclshim_scope, severity: c_int) -> i64 {
 pub unsafe extern "C" fn expect_golden(scope: aclshim_scope, path: *const c_char) -> i64 {
     demand(scope, "aclshim_expect_golden", || {
         // SAFETY: the caller's promise.
-        let path = unsafe { Given::new(path) };
+        let path = unsafe { CallerText::new(path) };
         if path.is_empty() {
             return Err(ACLSHIM_INVALID);
         }
@@ -133,7 +136,7 @@ pub unsafe extern "C" fn expect_golden(scope: aclshim_scope, path: *const c_char
 pub unsafe extern "C" fn inject(scope: aclshim_scope, injections: *const c_char) -> i64 {
     demand(scope, "aclshim_inject", || {
         // SAFETY: the caller's promise.
-        let given = unsafe { Given::new(injections) };
+        let given = unsafe { CallerText::new(injections) };
         if given.is_null() {
             return Err(ACLSHIM_INVALID);
         }
@@ -142,13 +145,13 @@ pub unsafe extern "C" fn inject(scope: aclshim_scope, injections: *const c_char)
 }
 
 pub extern "C" fn injected(scope: aclshim_scope) -> i64 {
-    answer(|| injection::struck(scope))
+    answer(|| injection::injected(scope))
 }
 
 pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
     answer(|| {
         // SAFETY: the caller's promise.
-        let given = unsafe { Given::new(text) };
+        let given = unsafe { CallerText::new(text) };
         if given.is_null() {
             return Err(ACLSHIM_INVALID);
         }
@@ -164,7 +167,7 @@ pub unsafe extern "C" fn mark(text: *const c_char) -> i64 {
 /// `name` is NULL or a C string.
 unsafe fn name(named: NamedObject, name: *const c_char) -> Answer {
     // SAFETY: the caller's promise.
-    let given = unsafe { Given::new(name) };
+    let given = unsafe { CallerText::new(name) };
     if !given.is_null() && !given.is_name() {
         return Err(ACLSHIM_INVALID);
     }

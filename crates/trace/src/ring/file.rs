@@ -42,7 +42,7 @@ impl core::fmt::Display for RingSetupError {
 /// The ring file of this process.
 ///
 /// All fields but the header are private copies. The mapped header can be changed by a stray write of the host or by
-/// another process of the same user, so the values that decide where the writer maps and stores are not read from it.
+/// another process of this user, so the values that decide where the writer maps and stores are not read from it.
 #[derive(Clone, Copy)]
 pub struct OwnRingFile {
     /// Its mapped header.

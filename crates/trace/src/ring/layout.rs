@@ -76,7 +76,7 @@ pub struct Header {
     pub ticks_hz: u64,
     /// When the file was made.
     pub born: Moment,
-    /// A later moment, renewed by whoever drains the rings.
+    /// A later moment, renewed by the drain.
     pub later: Moment,
     /// How many rings there are.
     pub rings: AtomicU32,
@@ -84,7 +84,7 @@ pub struct Header {
     pub functions: u32,
     /// Calls that were forwarded and found no ring.
     pub not_recorded: AtomicU64,
-    /// How many of them the log has told of.
+    /// How many of them the log has reported.
     pub told: AtomicU64,
     /// Writes of the drain that failed.
     pub write_failures: AtomicU64,
@@ -141,13 +141,13 @@ pub struct Control {
     pub since: AtomicU64,
     /// Calls that found the ring full.
     pub not_recorded: AtomicU64,
-    /// How many of them an in-band record already tells of.
+    /// How many of them a record in the ring reports.
     pub told: AtomicU64,
     /// When the first of the others came, in ticks.
     pub lost_since: AtomicU64,
     /// Marks, names and scopes that found the ring full.
     pub notes_lost: AtomicU64,
-    /// How many of them an in-band record already tells of.
+    /// How many of them a record in the ring reports.
     pub notes_told: AtomicU64,
     /// Keeps the drain's line apart.
     pub apart: u64,

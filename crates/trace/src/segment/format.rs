@@ -16,7 +16,7 @@
 //! | first_ns | 24 | u64, time of the first block, nanoseconds since 1970 |
 //! | evicted | 32 | u64, outermost calls that went with older segments of this process |
 //! | checksum | 40 | u64, over preamble (this word 0) and header |
-//! | before | 48 | u64, bytes of the blocks in the earlier files of the same drain |
+//! | before | 48 | u64, bytes of the blocks in the earlier files of this drain |
 //! | reserved | 56 | 8 bytes, 0 |
 //!
 //! | head | at | |
@@ -58,7 +58,7 @@ pub const LONGEST_PAYLOAD: usize = 16 << 20;
 pub mod kind {
     /// Slots as they stood in the ring.
     pub const SLOTS: u32 = 1;
-    /// `ticks`, `realtime_ns` and the payload, CLOCK_MONOTONIC in nanoseconds (a u64), name the same moment.
+    /// `ticks`, `realtime_ns` and the payload, CLOCK_MONOTONIC in nanoseconds (a u64), name one moment.
     pub const CALIBRATION: u32 = 2;
     /// Slots from number `first` on that were overwritten before they could be copied: how many, a u64.
     pub const LOSS: u32 = 3;
@@ -84,7 +84,7 @@ pub struct Preamble {
     pub first_ns: u64,
     /// Number of outermost calls that were evicted with older files of this process.
     pub evicted: u64,
-    /// Bytes of the blocks in the earlier files of the same drain.
+    /// Bytes of the blocks in the earlier files of this drain.
     pub before: u64,
 }
 

@@ -64,7 +64,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// The same open file at 3 or above, or -1 and errno.
+/// Moves a descriptor to 3 or above; -1 and errno on failure.
 fn move_up(low: c_int) -> c_int {
     // SAFETY: our own descriptor; errno is the calling thread's own.
     unsafe {

@@ -1,4 +1,4 @@
-//! One pass over the arrays of a batch before it is forwarded: what they add up to, if nothing is wrong with them.
+//! The summary of a batch, made in one pass over its arrays before it is forwarded, if nothing is wrong with them.
 //!
 //! That is the batch that nearly every batch is. Anything else is read once more, slowly and in the vendor's own order
 //! ([`arrays`]), and judged rule by rule.
@@ -9,9 +9,9 @@ use aclshim_facts::call::Batch;
 use aclshim_facts::product::Version;
 use aclshim_facts::world::World;
 
-/// What is said of all sizes of a batch in which nothing is wrong.
+/// The sizes of a batch.
 #[derive(Clone, Copy)]
-pub struct Look {
+pub struct BatchSummary {
     /// Their sum.
     pub total: u64,
     /// The smallest.
@@ -25,11 +25,11 @@ const MOST: usize = 4096;
 /// What can be read is read by the page: its size, or a part of it.
 const PAGE: usize = 4096;
 
-/// Looks at a batch; `None` if something is wrong with it, or may be.
+/// The summary of a batch; `None` if something is wrong with it, or may be.
 ///
 /// # Safety
 /// What the vendor would read of the arrays may be read.
-pub unsafe fn look(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Option<Look> {
+pub unsafe fn summarize(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Option<BatchSummary> {
     let is_new = world.cann.is_none_or(|cann| cann >= Version::V9_1);
     let is_served = world.product.is_none_or(|product| product.has_batch);
     let is_short = batch.attr_count <= batch.items && (is_on_stream || batch.items <= MOST);
@@ -42,19 +42,19 @@ pub unsafe fn look(batch: &Batch, is_on_stream: bool, world: &World<'_>) -> Opti
         return None;
     }
     // SAFETY: the caller's promise.
-    let look = unsafe { sizes(batch) }.filter(|look| look.smallest > 0)?;
+    let summary = unsafe { sizes(batch) }.filter(|summary| summary.smallest > 0)?;
     // SAFETY: all sizes fit, so the vendor comes to the attributes.
     unsafe { have_one_direction(batch) }.then_some(())?;
     // A stream that is none is refused before the indexes are read, and it is not known whether it is one.
     let may_read = world.product.is_some() && !is_on_stream;
     // SAFETY: as above, and on to the indexes.
-    (!may_read || unsafe { arrays::ordered(batch) } == batch.attr_count).then_some(look)
+    (!may_read || unsafe { arrays::ordered(batch) } == batch.attr_count).then_some(summary)
 }
 
 /// The sum of all sizes, if each fits into its room. Page by page, because the vendor stops at the first that does not:
-/// within a page what it reads not can be read all the same.
-unsafe fn sizes(batch: &Batch) -> Option<Look> {
-    let mut all = Look { total: 0, smallest: u64::MAX, largest: 0 };
+/// within a page, what it does not read can be read without a fault.
+unsafe fn sizes(batch: &Batch) -> Option<BatchSummary> {
+    let mut all = BatchSummary { total: 0, smallest: u64::MAX, largest: 0 };
     let mut at = 0;
     let mut has_wrapped = false;
     while at < batch.items {
@@ -64,7 +64,7 @@ unsafe fn sizes(batch: &Batch) -> Option<Look> {
         let mut too_large = false;
         let mut total = 0u64;
         for nth in 0..count {
-            // SAFETY: the vendor reads the first of these, as all before it fit, and the others lie on the same pages.
+            // SAFETY: the vendor reads the first of these, as all before it fit, and the others lie on these pages.
             let (size, room) = unsafe { (*sizes.add(nth), *rooms.add(nth)) };
             too_large |= room < size;
             let size = size as u64;
