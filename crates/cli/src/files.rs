@@ -9,6 +9,7 @@ use aclshim_trace::reader::RingReader;
 use aclshim_trace::ring::layout;
 use aclshim_trace::segment::format::MAGIC;
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -88,6 +89,24 @@ pub fn unfinished(path: &Path) -> PathBuf {
 pub fn own_user() -> u32 {
     // SAFETY: asks for a number.
     unsafe { libc::geteuid() }
+}
+
+/// A path as a C string; `None` if it holds a NUL byte.
+pub fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
+}
+
+/// Whether this process has rights (`R_OK` and others) to a file.
+pub fn may(path: &Path, rights: libc::c_int) -> bool {
+    // SAFETY: a C string; only asks.
+    c_path(path).is_some_and(|path| unsafe { libc::access(path.as_ptr(), rights) } == 0)
+}
+
+/// Whether a file has capabilities of its own, which the system gives to its process.
+pub fn has_capabilities(path: &Path) -> bool {
+    let name = c"security.capability".as_ptr();
+    // SAFETY: C strings; no room is given, only the size is asked for.
+    c_path(path).is_some_and(|path| unsafe { libc::getxattr(path.as_ptr(), name, std::ptr::null_mut(), 0) } > 0)
 }
 
 /// The first bytes of a file, enough to recognise it.

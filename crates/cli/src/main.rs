@@ -127,8 +127,8 @@ fn unprintable(panic: &std::panic::PanicHookInfo<'_>) {
     let _ = match message.strip_prefix("failed printing to ") {
         Some(why) => writeln!(errors, "aclshim: cannot print to {why}"),
         None => {
-            let place = panic.location().map(ToString::to_string).unwrap_or_default();
-            writeln!(errors, "aclshim: a mistake of ours, please report it: {message} ({place})")
+            let location = panic.location().map(ToString::to_string).unwrap_or_default();
+            writeln!(errors, "aclshim: a mistake of ours, please report it: {message} ({location})")
         }
     };
     if message.starts_with("failed printing to stdout") {

@@ -201,6 +201,14 @@ struct ChangeList<T> {
     changed: Vec<T>,
 }
 
+impl<T> ChangeList<T> {
+    /// All changes, each with what it is.
+    fn each(&self) -> impl Iterator<Item = (&'static str, &T)> {
+        let lists = [("new", &self.new), ("gone", &self.gone), ("changed", &self.changed)];
+        lists.into_iter().flat_map(|(what, list)| list.iter().map(move |change| (what, change)))
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Changed<K, V> {
     #[serde(flatten)]
@@ -266,16 +274,12 @@ fn compare(a: &RunTotals, b: &RunTotals) -> Difference {
 impl Difference {
     /// Whether there is any, but for durations.
     fn is_any(&self) -> bool {
-        let ChangeList { new, gone, changed } = &self.calls;
-        let calls = new.len() + gone.len() + changed.len();
-        let ChangeList { new, gone, changed } = &self.findings;
-        calls + new.len() + gone.len() + changed.len() > 0
+        self.calls.each().next().is_some() || self.findings.each().next().is_some()
     }
 
     fn text(&self) -> String {
         let mut lines = Vec::new();
-        let findings = &self.findings;
-        let all = || findings.new.iter().chain(&findings.gone).chain(&findings.changed);
+        let all = || self.findings.each().map(|(_, one)| one);
         // First what a person wants to know: what got worse, rule by rule.
         let rules: BTreeSet<(&str, &str)> = all().map(|one| (one.what.rule, one.what.severity)).collect();
         for (rule, severity) in rules {
@@ -290,25 +294,21 @@ impl Difference {
                 None => format!("B has {} fewer {what} that break {rule} ({severity})", a - b),
             });
         }
-        for (head, list) in [("new", &findings.new), ("gone", &findings.gone), ("changed", &findings.changed)] {
-            for one in list {
-                let FindingGroup { rule, severity, function, site } = &one.what;
-                lines.push(format!("  {head}: {rule} ({severity}), {function} at {site}: {} -> {}", one.a, one.b));
-            }
+        for (head, one) in self.findings.each() {
+            let FindingGroup { rule, severity, function, site } = &one.what;
+            lines.push(format!("  {head}: {rule} ({severity}), {function} at {site}: {} -> {}", one.a, one.b));
         }
         for (name, two) in &self.functions {
             lines.push(format!("{name}: {} -> {} calls", two.a, two.b));
         }
-        for (head, list) in [("new", &self.calls.new), ("gone", &self.calls.gone), ("changed", &self.calls.changed)] {
-            for one in list {
-                let CallGroup { function, site, up_to, direction } = &one.what;
-                let size = up_to.map_or_else(|| "no bytes".into(), |size| format!("up to {size} bytes"));
-                let [a, b] = [one.a, one.b].map(|sum| {
-                    let errors = if sum.errors > 0 { format!(", {} errors", sum.errors) } else { String::new() };
-                    format!("{} calls, {} bytes{errors}", sum.calls, sum.bytes)
-                });
-                lines.push(format!("  {head}: {function} at {site}, {size}, {direction}: {a} -> {b}"));
-            }
+        for (head, one) in self.calls.each() {
+            let CallGroup { function, site, up_to, direction } = &one.what;
+            let size = up_to.map_or_else(|| "no bytes".into(), |size| format!("up to {size} bytes"));
+            let [a, b] = [one.a, one.b].map(|sum| {
+                let errors = if sum.errors > 0 { format!(", {} errors", sum.errors) } else { String::new() };
+                format!("{} calls, {} bytes{errors}", sum.calls, sum.bytes)
+            });
+            lines.push(format!("  {head}: {function} at {site}, {size}, {direction}: {a} -> {b}"));
         }
         for (name, Durations { p50_ns, p99_ns }) in &self.durations {
             lines.push(format!(

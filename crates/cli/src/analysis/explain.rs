@@ -112,7 +112,7 @@ impl Meaning {
     }
 
     fn json(&self, word: &str) -> Value {
-        let mut told = match self {
+        let mut explained = match self {
             Meaning::Rule(rule) => json!({
                 "what": "rule",
                 "id": rule.id,
@@ -140,9 +140,9 @@ impl Meaning {
             }),
             Meaning::Unknown(near) => json!({ "what": "unknown", "near": near }),
         };
-        told["word"] = word.into();
-        told["text"] = self.text().into();
-        told
+        explained["word"] = word.into();
+        explained["text"] = self.text().into();
+        explained
     }
 }
 

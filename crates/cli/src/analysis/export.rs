@@ -88,7 +88,7 @@ impl Format {
             Format::Perfetto => Box::new(Perfetto::new(file()?)),
             Format::Chrome => Box::new(Chrome::new(file()?)),
             Format::Csv => Box::new(Csv::new(file()?)?),
-            Format::Jsonl => Box::new(Jsonl::new(file()?)),
+            Format::Jsonl => Box::new(Jsonl(file()?)),
             Format::Parquet => Box::new(Parquet::new(out, existing)?),
         })
     }

@@ -76,34 +76,34 @@ struct FindingLine<'a> {
 }
 
 fn line<'a>(process: &Process, found: &'a Found, symbols: &mut Symbols) -> FindingLine<'a> {
-    let told = &found.told;
-    let place = symbols.place(&process.origin, process.modules(), found.site);
+    let finding = &found.told;
+    let location = symbols.location(&process.origin, process.modules(), found.site);
     FindingLine {
-        rule: told.rule.id,
-        severity: told.severity.name(),
+        rule: finding.rule.id,
+        severity: finding.severity.name(),
         function: found.function.row().name,
-        argument: told.argument,
-        index: told.index,
-        message: &told.message,
-        source: told.rule.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        products: told.rule.scope.products(),
-        versions: told.rule.scope.versions(),
-        fix: told.rule.fix,
-        code: told.code,
+        argument: finding.argument,
+        index: finding.index,
+        message: &finding.message,
+        source: finding.rule.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        products: finding.rule.scope.products(),
+        versions: finding.rule.scope.versions(),
+        fix: finding.rule.fix,
+        code: finding.code,
         returned: found.returned,
         refused: found.is_refused,
-        on: told.on.as_deref(),
+        on: finding.on.as_deref(),
         pid: process.origin.pid,
         thread: found.thread,
         number: found.number,
         time_ns: found.time_ns,
         site: format!("{:#x}", found.site),
-        module: told.site.as_ref().map(|site| site.module.as_str()),
-        offset: told.site.as_ref().map(|site| site.offset),
-        stack: &told.stack,
-        line: place.as_ref().and_then(|place| place.line),
-        file: place.as_ref().and_then(|place| place.file.clone()),
-        symbol: place.map(|place| place.symbol),
+        module: finding.site.as_ref().map(|site| site.module.as_str()),
+        offset: finding.site.as_ref().map(|site| site.offset),
+        stack: &finding.stack,
+        line: location.as_ref().and_then(|location| location.line),
+        file: location.as_ref().and_then(|location| location.file.clone()),
+        symbol: location.map(|location| location.symbol),
     }
 }
 

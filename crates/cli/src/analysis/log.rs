@@ -102,12 +102,13 @@ fn named_arguments(seen: &CallView<'_>) -> Vec<String> {
         "aclrtStream" => seen.stream_name().map(str::to_owned),
         c_type => buffer(seen, c_type, word),
     });
-    let told = arguments(seen).zip(names);
-    told.map(|((argument, value), name)| match name {
-        Some(name) => format!("{argument}={}", escape::line(&name)),
-        None => format!("{argument}={value}"),
-    })
-    .collect()
+    let named = arguments(seen).zip(names);
+    named
+        .map(|((argument, value), name)| match name {
+            Some(name) => format!("{argument}={}", escape::line(&name)),
+            None => format!("{argument}={value}"),
+        })
+        .collect()
 }
 
 /// Formats the calls and annotations that the filter accepts.
@@ -157,7 +158,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let mut lines = LineVisitor { filter: &filter, is_json: json, sites: SiteNames::default(), lost: 0, take };
     let nothing = if json { Nothing::IsFine } else { Nothing::IsAnError };
     let set = traces.read(CallOrder::ByTime, nothing, &mut lines)?;
-    let said = lines.lost;
+    let annotations_lost = lines.lost;
     if let Some(failure) = failure {
         return Err(failure.into());
     }
@@ -166,7 +167,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if missing > 0 {
         eprintln!("aclshim: {missing} calls were made and not recorded; `aclshim stat` tells more");
     }
-    let unsaid: u64 = set.processes().map(|process| process.notes_lost).sum::<u64>().max(said);
+    let unsaid: u64 = set.processes().map(|process| process.notes_lost).sum::<u64>().max(annotations_lost);
     if unsaid > 0 {
         eprintln!("aclshim: {unsaid} marks, scopes or names were told and not recorded: there was no room for them");
     }
@@ -216,7 +217,7 @@ impl SiteNames {
         let (whose, address) = (&seen.whose, seen.call.site);
         self.known.entry((whose.process, address)).or_insert_with(|| {
             let text = self.symbols.site(whose.origin, whose.modules, address);
-            (text, self.symbols.place(whose.origin, whose.modules, address))
+            (text, self.symbols.location(whose.origin, whose.modules, address))
         })
     }
 }
@@ -264,7 +265,7 @@ fn as_text(seen: &CallView<'_>, sites: &mut SiteNames) -> String {
 }
 
 fn as_json(seen: &CallView<'_>, sites: &mut SiteNames) -> String {
-    let (_, place) = sites.of(seen);
+    let (_, location) = sites.of(seen);
     let site = seen.site();
     let words = seen.function.row().arguments.iter().zip(seen.call.arguments);
     let line = CallLine {
@@ -290,9 +291,9 @@ fn as_json(seen: &CallView<'_>, sites: &mut SiteNames) -> String {
         site: format!("{:#x}", seen.call.site),
         module: site.as_ref().map(|site| site.module.clone()),
         offset: site.as_ref().map(|site| site.offset),
-        symbol: place.as_ref().map(|place| place.symbol.as_str()),
-        file: place.as_ref().and_then(|place| place.file.as_deref()),
-        line: place.as_ref().and_then(|place| place.line),
+        symbol: location.as_ref().map(|location| location.symbol.as_str()),
+        file: location.as_ref().and_then(|location| location.file.as_deref()),
+        line: location.as_ref().and_then(|location| location.line),
         rules: rule_ids(seen.rules).collect(),
     };
     serde_json::to_string(&line).unwrap_or_default()

@@ -48,7 +48,7 @@ pub fn name(found: &Found) -> String {
 struct ResultKey<'a> {
     process: &'a Process,
     found: &'a Found,
-    place: Option<SourceLocation>,
+    location: Option<SourceLocation>,
     count: u64,
     severity: Severity,
 }
@@ -67,8 +67,8 @@ pub fn report(
     let mut counted = BTreeSet::new();
     for (number, process) in set.processes().enumerate().filter(|(_, process)| takes(process)) {
         for found in &process.findings {
-            let place = symbols.place(&process.origin, process.modules(), found.site);
-            let key = match &place {
+            let location = symbols.location(&process.origin, process.modules(), found.site);
+            let key = match &location {
                 Some(SourceLocation { file: Some(file), line: Some(line), .. }) => {
                     (name(found), file.clone(), u64::from(*line))
                 }
@@ -78,8 +78,13 @@ pub fn report(
                     (name(found), module, offset)
                 }
             };
-            let row =
-                rows.entry(key).or_insert(ResultKey { process, found, place, count: 0, severity: found.told.severity });
+            let row = rows.entry(key).or_insert(ResultKey {
+                process,
+                found,
+                location,
+                count: 0,
+                severity: found.told.severity,
+            });
             row.severity = row.severity.max(found.told.severity);
             let is_first = counted.insert((number, name(found), found.site));
             row.count += match counts.0.get(&(number, found.told.rule.number, found.site)) {
@@ -134,13 +139,13 @@ fn rule(rule: &'static Rule) -> Value {
 }
 
 fn result(row: &ResultKey, ids: &[&str], expected: &BTreeSet<&str>, folder: &Path) -> Value {
-    let told = &row.found.told;
+    let finding = &row.found.told;
     let site = row.process.modules().site(row.found.site);
     let function = row.found.function.row().name;
     let mut logical = Vec::new();
-    let line = row.place.as_ref().and_then(|place| Some((place.file.as_deref()?, place.line?)));
-    if let Some(place) = &row.place {
-        logical.push(json!({ "fullyQualifiedName": place.symbol, "kind": "function" }));
+    let line = row.location.as_ref().and_then(|source| Some((source.file.as_deref()?, source.line?)));
+    if let Some(source) = &row.location {
+        logical.push(json!({ "fullyQualifiedName": source.symbol, "kind": "function" }));
     }
     if let Some(site) = &site {
         logical.push(json!({ "fullyQualifiedName": site.to_string(), "kind": "module" }));
@@ -160,11 +165,11 @@ fn result(row: &ResultKey, ids: &[&str], expected: &BTreeSet<&str>, folder: &Pat
         }
     };
     let mut result = json!({
-        "ruleId": told.rule.id,
-        "ruleIndex": ids.iter().position(|id| *id == told.rule.id),
+        "ruleId": finding.rule.id,
+        "ruleIndex": ids.iter().position(|id| *id == finding.rule.id),
         "level": level(row.severity),
         "kind": "fail",
-        "message": { "text": told.message },
+        "message": { "text": finding.message },
         "locations": [location],
         "occurrenceCount": row.count,
         // Addresses in the message differ from run to run; this does not.
@@ -172,12 +177,12 @@ fn result(row: &ResultKey, ids: &[&str], expected: &BTreeSet<&str>, folder: &Pat
         "properties": {
             "severity": row.severity.name(),
             "function": function,
-            "argument": told.argument,
-            "code": told.code,
-            "on": told.on,
+            "argument": finding.argument,
+            "code": finding.code,
+            "on": finding.on,
         },
     });
-    if expected.contains(told.rule.id) && told.on.is_none() {
+    if expected.contains(finding.rule.id) && finding.on.is_none() {
         result["suppressions"] = json!([{ "kind": "external", "justification": "a scope of the program expects it" }]);
     }
     result

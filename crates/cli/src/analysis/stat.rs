@@ -178,7 +178,7 @@ impl Stat {
             Some(process) => symbols.site(&process.origin, process.modules(), address),
             None => format!("{address:#x}"),
         };
-        for slow in breakdown.slowest().iter().take(top) {
+        for slow in breakdown.slowest.iter().take(top) {
             stat.slowest.push(SlowStat {
                 duration_ns: slow.duration_ns,
                 function: slow.function.row().name,

@@ -196,8 +196,8 @@ fn nonsense(setting: &Setting, given: &[u8]) -> Vec<String> {
         }
         Value::Text(_) if std::ptr::eq(setting, &INJECT) => {
             let nonsense = injection::each(given).find_map(Result::err);
-            let told = nonsense.map(|nonsense| format!("{}; nothing of it is in force", nonsense.in_text(given)));
-            told.into_iter().collect()
+            let complaint = nonsense.map(|nonsense| format!("{}; nothing of it is in force", nonsense.in_text(given)));
+            complaint.into_iter().collect()
         }
         _ => Vec::new(),
     }

@@ -62,22 +62,22 @@ impl std::fmt::Display for SourceLocation {
 }
 
 impl Symbols {
-    /// The place of a call site: a return address, as its distance from where the module begins in memory.
+    /// The source location of a call site: a return address, as its distance from where the module begins in memory.
     pub fn find(&mut self, module: &Path, offset: u64) -> Option<SourceLocation> {
         self.module(module)?.find(offset)
     }
 
-    /// The place of a call site in words: `offload (kv_offload.c:123) host+0x1a2b`, or `host+0x1a2b`.
+    /// A call site in words: `offload (kv_offload.c:123) host+0x1a2b`, or `host+0x1a2b`.
     pub fn name(&mut self, module: &Path, offset: u64) -> String {
         let name = module.file_name().unwrap_or(module.as_os_str()).to_string_lossy();
         match self.find(module, offset) {
-            Some(place) => format!("{place} {name}+{offset:#x}"),
+            Some(location) => format!("{location} {name}+{offset:#x}"),
             None => format!("{name}+{offset:#x}"),
         }
     }
 
-    /// The place of an address of a process.
-    pub fn place(&mut self, origin: &Origin, modules: &Modules, address: u64) -> Option<SourceLocation> {
+    /// The source location of an address of a process.
+    pub fn location(&mut self, origin: &Origin, modules: &Modules, address: u64) -> Option<SourceLocation> {
         let (site, path) = (modules.site(address)?, modules.path(address)?);
         self.is_as_it_was(origin, path).then(|| self.find(path, site.offset))?
     }

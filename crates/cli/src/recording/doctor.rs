@@ -5,9 +5,9 @@
 
 mod ask;
 mod binding;
+mod folders;
 mod image;
 mod loader;
-mod place;
 mod program;
 mod report;
 mod setup;
@@ -56,8 +56,8 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         binding::look(&mut report, program, shim.as_ref(), vendor.as_ref());
     }
     setup::settings(&mut report);
-    place::output(&mut report);
-    place::rings(&mut report);
+    folders::output(&mut report);
+    folders::rings(&mut report);
     if let (true, Some(shim)) = (arguments.run, &shim) {
         // The answer for programs is alone on standard output.
         let output =

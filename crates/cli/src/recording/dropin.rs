@@ -48,17 +48,17 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         dir.display()
     );
     // A program that has the old files mapped must not see them change.
-    let place = |name: &str, make: &dyn Fn(&Path) -> io::Result<()>| {
+    let install = |name: &str, make: &dyn Fn(&Path) -> io::Result<()>| {
         let path = dir.join(name);
         files::replace(&path, make).with_context(|| path.display().to_string())
     };
-    place(SHIM, &|new| symlink(&shim, new))?;
+    install(SHIM, &|new| symlink(&shim, new))?;
     for name in NAMES {
         // The newer name may be a file of its own beside the older one.
         let beside = real.with_file_name(name).canonicalize().unwrap_or_else(|_| real.clone());
         let needed = beside.to_str().with_context(|| format!("{}: not UTF-8", beside.display()))?;
         let library = forwarding_library(machine, name, &[SHIM, needed]);
-        place(name, &|new| fs::write(new, &library))?;
+        install(name, &|new| fs::write(new, &library))?;
     }
     outln!("{}: {} and {} for {}", dir.display(), NAMES[0], NAMES[1], real.display());
     outln!("start the program with LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", std::path::absolute(dir)?.display());

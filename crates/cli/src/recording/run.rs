@@ -115,16 +115,15 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         sim: arguments.sim,
         quiet: arguments.quiet,
         command: &arguments.command,
-        variables: Vec::new(),
-        unless_set: &[],
+        ..RunRequest::default()
     };
     let ran = match request.run()? {
         Ok(ran) => ran,
         Err(not_started) => return Ok(not_started),
     };
-    let (summary, _) = Summary::read(&ran.place, ran.since_ns, ran.record_source, &mut NoVisitor);
+    let (summary, _) = Summary::read(&ran.folders, ran.since_ns, ran.record_source, &mut NoVisitor);
     if !arguments.quiet {
-        let dir = arguments.out.as_deref().unwrap_or(&ran.place.dir);
+        let dir = arguments.out.as_deref().unwrap_or(&ran.folders.dir);
         // With --require-calls it is reported below.
         let why_none = (!arguments.require_calls).then(|| ran.silent.unwrap_or(WHY_NONE));
         let text = summary.text(dir, &own_name(), why_none);

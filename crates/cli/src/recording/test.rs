@@ -116,8 +116,6 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
     variables.extend(arguments.inject.as_ref().map(|text| (INJECT.variable, text.into())));
     let request = RunRequest {
         out: Some(&folder.path),
-        enforce: false,
-        as_products: &[],
         config: arguments.config.as_deref(),
         sim: !arguments.no_sim,
         quiet: arguments.quiet,
@@ -125,6 +123,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         variables,
         // A test rather waits than misses a call.
         unless_set: &[(&RECORD, "lossless"), (&BATCH_ITEMS, "4096")],
+        ..RunRequest::default()
     };
     let ran = match request.run()? {
         Ok(ran) => ran,
@@ -134,7 +133,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let mut visitor = GoldenVisitor::new(arguments.golden.is_some());
-    let (mut summary, set) = Summary::read(&ran.place, ran.since_ns, ran.record_source, &mut visitor);
+    let (mut summary, set) = Summary::read(&ran.folders, ran.since_ns, ran.record_source, &mut visitor);
     let is_of_the_run = |process: &Process| process.origin.born_ns >= ran.since_ns;
     let results = Results::read(&written);
     let expected = results.expected();
@@ -172,7 +171,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode> {
     let has_passed = verdict.reasons().is_empty();
     let is_kept = !(has_passed && folder.is_own() && ran.is_over());
     if !is_kept {
-        summary.forget_files();
+        summary.files.clear();
         folder.remove();
     } else if has_passed {
         let _ = std::fs::remove_file(&written);

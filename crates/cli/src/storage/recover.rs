@@ -12,7 +12,7 @@ use aclshim_collect::liveness::{self, Liveness};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
 use anyhow::{Context, Result, bail};
-use ring_owner::{OwningUser, RingOwner};
+use ring_owner::OwningUser;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -113,9 +113,9 @@ impl Recovery {
     }
 
     fn ring(&mut self, path: &Path) {
-        let outcome = match ring_owner::of(path) {
-            Ok(RingOwner::Us) => self.try_ring(path),
-            Ok(RingOwner::Another(user)) => self.as_owner(path, user),
+        let outcome = match ring_owner::other_owner(path) {
+            Ok(None) => self.try_ring(path),
+            Ok(Some(user)) => self.as_owner(path, user),
             Err(error) => Err(error.into()),
         };
         if let Err(error) = outcome {
@@ -127,8 +127,8 @@ impl Recovery {
     /// user, or not at all.
     fn as_owner(&mut self, path: &Path, user: OwningUser) -> Result<()> {
         let recovered = ring_owner::recover_as(path, user, self.out.as_deref())?;
-        recovered.said.lines().for_each(|line| outln!("{line}"));
-        recovered.errors.lines().for_each(|line| errln!("{line}"));
+        recovered.stdout.lines().for_each(|line| outln!("{line}"));
+        recovered.stderr.lines().for_each(|line| errln!("{line}"));
         self.seen += 1;
         if !recovered.is_done {
             let out = self.out.as_deref().unwrap_or(Path::new("DIR"));

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 pub struct Csv(OutputFile);
 
 /// One JSON object a line.
-pub struct Jsonl(OutputFile);
+pub struct Jsonl(pub OutputFile);
 
 impl Csv {
     /// Writes the names.
@@ -21,13 +21,6 @@ impl Csv {
         let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
         write!(to, "{}\r\n", names.join(","))?;
         Ok(Self(to))
-    }
-}
-
-impl Jsonl {
-    /// There is nothing in front.
-    pub fn new(to: OutputFile) -> Self {
-        Self(to)
     }
 }
 

@@ -15,22 +15,22 @@ pub struct Filter {
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
     /// Only these kinds of copy, as in HOST_TO_DEVICE
-    #[arg(long, value_name = "KIND", value_parser = kind)]
+    #[arg(long, value_name = "KIND", value_parser = parser(written::kind, written::KIND))]
     kind: Vec<i32>,
     /// Only calls of at least so many bytes, as in 4096, 64K, 1M
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parser(written::size, written::SIZE))]
     larger: Option<u64>,
     /// Only calls of at most so many bytes
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parser(written::size, written::SIZE))]
     smaller: Option<u64>,
     /// Only calls that took at least so long, as in 500ns, 20us, 3ms, 1s
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = parser(written::span, written::SPAN))]
     longer: Option<u64>,
     /// Only calls that took at most so long
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = parser(written::span, written::SPAN))]
     shorter: Option<u64>,
     /// Only calls that returned one of these codes, as in 107000 or ACL_ERROR_RT_PARAM_INVALID
-    #[arg(long, value_name = "CODE", allow_negative_numbers = true, value_parser = code)]
+    #[arg(long, value_name = "CODE", allow_negative_numbers = true, value_parser = parser(written::code, written::CODE))]
     code: Vec<i32>,
     /// Only calls that returned something else than 0
     #[arg(long)]
@@ -45,7 +45,7 @@ pub struct Filter {
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
     /// Only calls on these streams, as in 0x7f00; 0 is the default stream
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = parser(written::address, written::ADDRESS))]
     stream: Vec<u64>,
     /// Only calls on the streams that the program calls so
     #[arg(long, value_name = "NAME")]
@@ -152,31 +152,14 @@ impl Filter {
     }
 }
 
-/// A value that people write, or what it should have been.
-fn read<T>(text: &str, how: fn(&[u8]) -> Option<T>, or: &str) -> Result<T, String> {
-    how(text.as_bytes()).ok_or_else(|| or.to_owned())
+/// A parser of an argument out of a function that reads what people write; `what` says what it should have been.
+fn parser<T: 'static>(
+    how: fn(&[u8]) -> Option<T>,
+    what: &'static str,
+) -> impl Fn(&str) -> Result<T, &'static str> + Clone + Send + Sync + 'static {
+    move |text| how(text.as_bytes()).ok_or(what)
 }
 
-fn kind(text: &str) -> Result<i32, String> {
-    read(text, written::kind, written::KIND)
-}
-
-fn code(text: &str) -> Result<i32, String> {
-    read(text, written::code, written::CODE)
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    read(text, written::size, written::SIZE)
-}
-
-fn span(text: &str) -> Result<u64, String> {
-    read(text, written::span, written::SPAN)
-}
-
-fn address(text: &str) -> Result<u64, String> {
-    read(text, written::address, written::ADDRESS)
-}
-
-fn moment(text: &str) -> Result<u64, String> {
-    time::parse(text).ok_or_else(|| "a moment in UTC, as in 2026-11-16T15:04:05, or nanoseconds since 1970".to_owned())
+fn moment(text: &str) -> Result<u64, &'static str> {
+    time::parse(text).ok_or("a moment in UTC, as in 2026-11-16T15:04:05, or nanoseconds since 1970")
 }

@@ -16,13 +16,13 @@ const SITES: usize = 65_536;
 /// Maximum number of time spans of lost calls.
 const GAPS: usize = 2_000;
 /// Maximum number of marks and scopes.
-const SAID: usize = 5_000;
+const NOTES: usize = 5_000;
 /// Buckets for each power of two of a duration.
 const STEPS: u64 = 4;
 
 /// What is known of one function beside its sums.
 #[derive(Clone)]
-pub struct Shape {
+pub struct Distribution {
     /// Calls by size: none, 1, 2 to 3, 4 to 7 and so on.
     pub sizes: [u64; 65],
     /// Calls by duration: four buckets for each power of two of nanoseconds.
@@ -76,7 +76,7 @@ pub struct Aggregate {
     /// One by one.
     pub sampler: CallSampler,
     /// By function.
-    pub shapes: BTreeMap<Function, Shape>,
+    pub distributions: BTreeMap<Function, Distribution>,
     /// By process and address.
     pub sites: BoundedMap<(usize, u64), SiteSums>,
     /// Calls that break a rule: by process, rule and address.
@@ -87,8 +87,8 @@ pub struct Aggregate {
     pub spans: BTreeMap<usize, (u64, u64)>,
     /// Where calls are missing, as far as that is known.
     pub gaps: Vec<Gap>,
-    pub said: Vec<ProgramNote>,
-    pub more_said: u64,
+    pub notes: Vec<ProgramNote>,
+    pub more_notes: u64,
     /// Calls whose time is not known.
     pub untimed: u64,
     pub seen: u64,
@@ -96,7 +96,7 @@ pub struct Aggregate {
 
 /// A map that stops taking new keys when it is full, and counts what did not find a place.
 pub struct BoundedMap<K, V> {
-    map: BTreeMap<K, V>,
+    pub map: BTreeMap<K, V>,
     /// What did not find a place.
     pub others: V,
 }
@@ -114,14 +114,9 @@ impl<K: Ord, V: Default> BoundedMap<K, V> {
         }
         self.map.entry(key).or_default()
     }
-
-    /// In order.
-    pub fn all(&self) -> &BTreeMap<K, V> {
-        &self.map
-    }
 }
 
-impl Default for Shape {
+impl Default for Distribution {
     fn default() -> Self {
         Self { sizes: [0; 65], durations: [0; 64 * STEPS as usize], longest_ns: None }
     }
@@ -175,11 +170,11 @@ impl Aggregate {
         if let Some(code) = call.code.filter(|code| *code != 0) {
             *self.failures.at((code, call.function)) += 1;
         }
-        let shape = self.shapes.entry(call.function).or_default();
-        shape.sizes[size_bucket(call.bytes)] += 1;
+        let distribution = self.distributions.entry(call.function).or_default();
+        distribution.sizes[size_bucket(call.bytes)] += 1;
         if let Some(duration) = call.duration_ns {
-            shape.durations[duration_bucket(duration)] += 1;
-            shape.longest_ns = shape.longest_ns.max(Some(duration));
+            distribution.durations[duration_bucket(duration)] += 1;
+            distribution.longest_ns = distribution.longest_ns.max(Some(duration));
         }
         let site = self.sites.at((call.process, call.site));
         site.calls += 1;
@@ -219,12 +214,12 @@ impl CallVisitor for Aggregate {
             Annotation::ScopeEnd { .. } | Annotation::Name { .. } => return,
         };
         let Some(time_ns) = remark.time_ns() else { return };
-        if self.said.len() >= SAID {
-            self.more_said += 1;
+        if self.notes.len() >= NOTES {
+            self.more_notes += 1;
             return;
         }
         let (process, thread) = (remark.whose.process, remark.whose.thread);
-        self.said.push(ProgramNote { process, track: self.timeline.thread(process, thread), time_ns, what });
+        self.notes.push(ProgramNote { process, track: self.timeline.thread(process, thread), time_ns, what });
     }
 }
 
@@ -263,11 +258,11 @@ mod tests {
         aggregate.add(&TimelineEvent { is_nested: true, rules: 1 << 3, ..copy(3) });
         aggregate.add(&TimelineEvent { time_ns: None, duration_ns: None, ..copy(3) });
         let sums = SiteSums { calls: 3, bytes: 128, busy_ns: 20, errors: 1, findings: 1, functions: 1 };
-        assert_eq!(aggregate.sites.all().values().collect::<Vec<_>>(), [&sums]);
-        assert_eq!(aggregate.broken.all().values().collect::<Vec<_>>(), [&2, &1]);
+        assert_eq!(aggregate.sites.map.values().collect::<Vec<_>>(), [&sums]);
+        assert_eq!(aggregate.broken.map.values().collect::<Vec<_>>(), [&2, &1]);
         assert_eq!((aggregate.untimed, aggregate.seen), (1, 4));
-        let shape = &aggregate.shapes[&Function::aclrtMemcpy];
-        assert_eq!((shape.sizes[7], shape.durations[13], shape.longest_ns), (3, 2, Some(10)));
+        let distribution = &aggregate.distributions[&Function::aclrtMemcpy];
+        assert_eq!((distribution.sizes[7], distribution.durations[13], distribution.longest_ns), (3, 2, Some(10)));
     }
 
     #[test]

@@ -30,42 +30,42 @@ fn split<'a>(message: &'a str, rule: &Rule) -> (&'a str, &'a str) {
     (values, outcome)
 }
 
-type ByPlace<'a> = BTreeMap<(String, &'static str, String), (Option<u64>, Vec<(usize, &'a Found)>)>;
+type BySite<'a> = BTreeMap<(String, &'static str, String), (Option<u64>, Vec<(usize, &'a Found)>)>;
 
 /// The rules that are broken, the worst first.
 pub fn rules(
     processes: &[&Process],
     aggregate: &Aggregate,
-    kept: &[SampledCall],
+    sampled: &[SampledCall],
     begin: u64,
-    place: &mut dyn FnMut(usize, u64) -> String,
+    site_name: &mut dyn FnMut(usize, u64) -> String,
 ) -> Vec<RuleRow> {
-    let positions: BTreeMap<(usize, u32, u64), usize> = kept
+    let positions: BTreeMap<(usize, u32, u64), usize> = sampled
         .iter()
         .enumerate()
-        .map(|(at, kept)| ((kept.call.process, kept.call.thread, kept.call.number), at))
+        .map(|(at, sampled)| ((sampled.call.process, sampled.call.thread, sampled.call.number), at))
         .collect();
-    let broken = aggregate.broken.all();
+    let broken = &aggregate.broken.map;
     let mut names: BTreeMap<&str, (Severity, u64, u64)> = BTreeMap::new();
     for (name, total) in processes.iter().flat_map(|process| process.judge.totals()) {
         let worst = total.worst.unwrap_or(Severity::Portability);
         let sum = names.entry(name).or_insert((worst, 0, 0));
         *sum = (sum.0.max(worst), sum.1 + total.found, sum.2 + total.known);
     }
-    let mut told: BTreeMap<String, Vec<(usize, &Found)>> = BTreeMap::new();
+    let mut by_rule: BTreeMap<String, Vec<(usize, &Found)>> = BTreeMap::new();
     for (process, found) in
         processes.iter().enumerate().flat_map(|(at, process)| process.findings.iter().map(move |found| (at, found)))
     {
-        told.entry(sarif::name(found)).or_default().push((process, found));
+        by_rule.entry(sarif::name(found)).or_default().push((process, found));
     }
     let mut rows: Vec<RuleRow> = Vec::new();
     for (name, (severity, count, known)) in names {
         let Some(rule) = Rule::by_id(name.split(' ').next().unwrap_or(name)) else { continue };
-        let mut by_place: ByPlace = BTreeMap::new();
+        let mut by_site: BySite = BTreeMap::new();
         let mut counted = BTreeSet::new();
-        for (process, found) in told.remove(name).unwrap_or_default() {
+        for (process, found) in by_rule.remove(name).unwrap_or_default() {
             let program = file_name(&processes[process].origin.executable);
-            let at = by_place.entry((place(process, found.site), found.function.row().name, program)).or_default();
+            let at = by_site.entry((site_name(process, found.site), found.function.row().name, program)).or_default();
             // What was counted is about the product at hand.
             if found.told.on.is_none() && counted.insert((process, found.site)) {
                 let count = broken.get(&(process, rule.number, found.site)).copied().unwrap_or(0);
@@ -73,7 +73,7 @@ pub fn rules(
             }
             at.1.push((process, found));
         }
-        let mut sites: Vec<RuleSite> = by_place
+        let mut sites: Vec<RuleSite> = by_site
             .into_iter()
             .map(|((from, function, program), (count, found))| RuleSite {
                 place: from,
@@ -85,7 +85,7 @@ pub fn rules(
                     .take(EXAMPLES)
                     .map(|(process, found)| {
                         let call = positions.get(&(process, found.thread, found.number)).copied();
-                        let stack = found.told.frames.iter().map(|frame| place(process, *frame)).collect();
+                        let stack = found.told.frames.iter().map(|frame| site_name(process, *frame)).collect();
                         example(found, processes[process].origin.pid, begin, call, stack)
                     })
                     .collect(),
@@ -113,14 +113,14 @@ pub fn rules(
 }
 
 fn example(found: &Found, pid: u32, begin: u64, call: Option<usize>, stack: Vec<String>) -> Example {
-    let told = &found.told;
-    let (values, outcome) = split(&told.message, told.rule);
-    let prefix = format!("{} {}: ", told.severity.name(), told.rule.id);
+    let finding = &found.told;
+    let (values, outcome) = split(&finding.message, finding.rule);
+    let prefix = format!("{} {}: ", finding.severity.name(), finding.rule.id);
     Example {
         values: values.strip_prefix(&prefix).unwrap_or(values).to_owned(),
-        argument: told.argument,
+        argument: finding.argument,
         outcome: outcome.to_owned(),
-        severity: told.severity.name(),
+        severity: finding.severity.name(),
         pid,
         thread: found.thread,
         number: found.number,
@@ -133,15 +133,16 @@ fn example(found: &Found, pid: u32, begin: u64, call: Option<usize>, stack: Vec<
 }
 
 /// What failed, by code and function.
-pub fn failures(aggregate: &Aggregate, kept: &[SampledCall]) -> Vec<FailureRow> {
+pub fn failures(aggregate: &Aggregate, sampled: &[SampledCall]) -> Vec<FailureRow> {
     let mut rows: Vec<FailureRow> = aggregate
         .failures
-        .all()
+        .map
         .iter()
         .map(|(&(code, function), count)| {
-            let is_one = |kept: &SampledCall| kept.call.code == Some(code) && kept.call.function == function;
+            let is_one = |sampled: &SampledCall| sampled.call.code == Some(code) && sampled.call.function == function;
             let may_be: Vec<&Rule> = Rule::by_code(code).filter(|rule| rule.applies_to(function)).collect();
-            let broken: u128 = kept.iter().filter(|kept| is_one(kept)).fold(0, |bits, kept| bits | kept.call.rules);
+            let broken: u128 =
+                sampled.iter().filter(|sampled| is_one(sampled)).fold(0, |bits, sampled| bits | sampled.call.rules);
             let known: Vec<&str> =
                 may_be.iter().filter(|rule| broken >> rule.number & 1 == 1).map(|rule| rule.id).collect();
             FailureRow {
@@ -150,7 +151,7 @@ pub fn failures(aggregate: &Aggregate, kept: &[SampledCall]) -> Vec<FailureRow> 
                 count: *count,
                 is_known: !known.is_empty(),
                 rules: if known.is_empty() { may_be.iter().map(|rule| rule.id).collect() } else { known },
-                call: kept.iter().position(is_one),
+                call: sampled.iter().position(is_one),
             }
         })
         .collect();
@@ -160,8 +161,8 @@ pub fn failures(aggregate: &Aggregate, kept: &[SampledCall]) -> Vec<FailureRow> 
 }
 
 /// All codes that the page shows, in words.
-pub fn codes(kept: &[SampledCall], rules: &[RuleRow], failures: &[FailureRow]) -> Vec<CodeRow> {
-    let returned = kept.iter().filter_map(|kept| kept.call.code).chain(failures.iter().map(|row| row.code));
+pub fn codes(sampled: &[SampledCall], rules: &[RuleRow], failures: &[FailureRow]) -> Vec<CodeRow> {
+    let returned = sampled.iter().filter_map(|sampled| sampled.call.code).chain(failures.iter().map(|row| row.code));
     let of_rules = rules.iter().flat_map(|rule| {
         let returned = rule.sites.iter().flat_map(|site| site.examples.iter().filter_map(|example| example.returned));
         rule.codes.iter().copied().chain(returned)

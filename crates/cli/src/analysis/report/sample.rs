@@ -40,23 +40,23 @@ impl CallSampler {
     pub fn add(&mut self, call: &TimelineEvent, thread: usize, stream: Option<usize>) {
         let number = self.seen;
         self.seen += 1;
-        let kept = || SampledCall { call: call.clone(), thread, stream };
+        let sampled = || SampledCall { call: call.clone(), thread, stream };
         if self.seen <= ALL as u64 {
-            self.all.push(kept());
+            self.all.push(sampled());
         } else if !self.is_complete() {
             self.all = Vec::new();
         }
         if let Some(duration) = call.duration_ns {
             let least = self.slowest.first_key_value().map_or(0, |((duration, _), _)| *duration);
             if self.slowest.len() < SLOWEST || duration > least {
-                self.slowest.insert((duration, Reverse(number)), kept());
+                self.slowest.insert((duration, Reverse(number)), sampled());
             }
             if self.slowest.len() > SLOWEST {
                 self.slowest.pop_first();
             }
         }
         if (call.rules != 0 || call.has_failed()) && self.striking.len() < STRIKING && self.is_new(call) {
-            self.striking.insert(number, kept());
+            self.striking.insert(number, sampled());
         }
     }
 
@@ -88,9 +88,9 @@ impl CallSampler {
         if self.is_complete() {
             return self.all;
         }
-        let mut kept = self.striking;
-        kept.extend(self.slowest.into_iter().map(|((_, Reverse(number)), call)| (number, call)));
-        kept.into_values().collect()
+        let mut sampled = self.striking;
+        sampled.extend(self.slowest.into_iter().map(|((_, Reverse(number)), call)| (number, call)));
+        sampled.into_values().collect()
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_trace_the_slowest_and_the_bad_are_kept() {
+    fn of_a_long_trace_the_slowest_and_the_bad_are_sampled() {
         let mut sampler = CallSampler::default();
         for time in 0..100_000u64 {
             let rules = if time % 10 == 0 { 1 << 5 } else { 0 };

@@ -27,21 +27,21 @@ pub fn model(mut aggregate: Aggregate, set: &TraceSet, sources: Vec<String>, nam
     let processes: Vec<&Process> = set.processes().collect();
     let (begin, end) = aggregate.timeline.span.unwrap_or_default();
     let is_complete = aggregate.sampler.is_complete();
-    let kept = std::mem::take(&mut aggregate.sampler).finish();
+    let sampled = std::mem::take(&mut aggregate.sampler).finish();
     let functions = functions(&processes, &aggregate);
     let position: BTreeMap<&str, usize> =
         functions.iter().enumerate().map(|(at, row)| (row.name.as_str(), at)).collect();
     let function = |function: Function| position.get(function.row().name).copied().unwrap_or(0);
     let mut names = BTreeMap::new();
-    let mut place =
+    let mut site_name =
         |process: usize, site: u64| names.entry((process, site)).or_insert_with(|| name(process, site)).clone();
     let scope = |process: usize, id: u32| {
         let labels = processes.get(process).map(|process| &process.labels);
         labels.and_then(|labels| labels.scope_name(id)).unwrap_or_default().into_owned()
     };
-    let calls = calls(&kept, begin, &function, &mut place, &scope);
-    let rules = rules(&processes, &aggregate, &kept, begin, &mut place);
-    let failures = failures(&aggregate, &kept);
+    let calls = calls(&sampled, begin, &function, &mut site_name, &scope);
+    let rules = rules(&processes, &aggregate, &sampled, begin, &mut site_name);
+    let failures = failures(&aggregate, &sampled);
     let mut totals = PageTotals { untimed: aggregate.untimed, ..PageTotals::default() };
     let rows: Vec<ProcessRow> =
         processes.iter().enumerate().map(|(at, process)| process_row(process, aggregate.spans.get(&at))).collect();
@@ -49,11 +49,11 @@ pub fn model(mut aggregate: Aggregate, set: &TraceSet, sources: Vec<String>, nam
     for rule in &rules {
         totals.findings[rank(rule.severity)] += rule.count;
     }
-    let (sites, more_sites) = sites(&aggregate, &mut place);
+    let (sites, more_sites) = sites(&aggregate, &mut site_name);
     let width_ns = aggregate.timeline.width_ns();
     let gaps = aggregate.gaps.iter().map(|gap| gap_row(gap, begin)).collect();
-    let more_said = aggregate.more_said;
-    let said = aggregate.said.iter().map(|said| said_row(said, begin, &processes)).collect();
+    let more_said = aggregate.more_notes;
+    let said = aggregate.notes.iter().map(|note| note_row(note, begin, &processes)).collect();
     PageModel {
         version: env!("CARGO_PKG_VERSION"),
         sources,
@@ -77,8 +77,8 @@ pub fn model(mut aggregate: Aggregate, set: &TraceSet, sources: Vec<String>, nam
             said,
             more_said,
         },
-        slowest: slowest(&kept),
-        codes: codes(&kept, &rules, &failures),
+        slowest: slowest(&sampled),
+        codes: codes(&sampled, &rules, &failures),
         totals,
         functions,
         calls,
@@ -199,7 +199,7 @@ fn losses(processes: &[&Process], set: &TraceSet) -> Vec<Loss> {
 /// Further notes for the top of the page.
 fn notes(processes: &[&Process]) -> Vec<String> {
     let open = |process: &&&Process| process.functions().any(|(_, sums)| sums.in_flight > 0);
-    let said = processes.iter().filter(open).map(|process| {
+    let unfinished = processes.iter().filter(open).map(|process| {
         let of = process.functions().filter(|(_, sums)| sums.in_flight > 0);
         let calls: Vec<String> = of.map(|(name, sums)| format!("{} x {name}", sums.in_flight)).collect();
         let origin = &process.origin;
@@ -210,7 +210,7 @@ fn notes(processes: &[&Process]) -> Vec<String> {
             calls.join(", ")
         )
     });
-    said.take(PROCESSES).collect()
+    unfinished.take(PROCESSES).collect()
 }
 
 fn functions(processes: &[&Process], aggregate: &Aggregate) -> Vec<FunctionRow> {
@@ -222,7 +222,8 @@ fn functions(processes: &[&Process], aggregate: &Aggregate) -> Vec<FunctionRow> 
     called
         .map(|(name, sums)| {
             let function = Function::by_name(name);
-            let shape = function.and_then(|function| aggregate.shapes.get(&function)).cloned().unwrap_or_default();
+            let distribution =
+                function.and_then(|function| aggregate.distributions.get(&function)).cloned().unwrap_or_default();
             let filled = |counts: &[u64]| -> Vec<(usize, u64)> {
                 counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
             };
@@ -234,9 +235,9 @@ fn functions(processes: &[&Process], aggregate: &Aggregate) -> Vec<FunctionRow> 
                 errors: sums.errors,
                 p50_ns: sums.durations.percentile(50),
                 p99_ns: sums.durations.percentile(99),
-                max_ns: shape.longest_ns,
-                sizes: filled(&shape.sizes).into_iter().map(|(bucket, count)| (bucket as u64, count)).collect(),
-                durations: filled(&shape.durations)
+                max_ns: distribution.longest_ns,
+                sizes: filled(&distribution.sizes).into_iter().map(|(bucket, count)| (bucket as u64, count)).collect(),
+                durations: filled(&distribution.durations)
                     .into_iter()
                     .map(|(bucket, count)| {
                         let (from, to) = duration_span(bucket);
@@ -294,20 +295,20 @@ fn gap_row(gap: &Gap, begin: u64) -> GapRow {
     GapRow { track: gap.track, from: at(gap.from_ns), to: at(gap.to_ns), calls: gap.calls }
 }
 
-fn said_row(said: &ProgramNote, begin: u64, processes: &[&Process]) -> ProgramNoteRow {
+fn note_row(note: &ProgramNote, begin: u64, processes: &[&Process]) -> ProgramNoteRow {
     let at = |time: u64| time.wrapping_sub(begin) as i64;
     let row = ProgramNoteRow {
-        track: said.track,
-        at: at(said.time_ns),
+        track: note.track,
+        at: at(note.time_ns),
         to: None,
         kind: "mark",
         text: String::new(),
         failures: 0,
     };
-    match &said.what {
+    match &note.what {
         Ok(text) => ProgramNoteRow { text: text.clone(), ..row },
         Err(id) => {
-            let process = processes.get(said.process);
+            let process = processes.get(note.process);
             let scope = process.and_then(|process| process.labels.scope(*id));
             let end = scope.and_then(|scope| scope.end);
             let clock = process.and_then(|process| process.origin.calibration.as_ref());
@@ -323,17 +324,17 @@ fn said_row(said: &ProgramNote, begin: u64, processes: &[&Process]) -> ProgramNo
 }
 
 fn calls(
-    kept: &[SampledCall],
+    sampled: &[SampledCall],
     begin: u64,
     function: &dyn Fn(Function) -> usize,
-    place: &mut dyn FnMut(usize, u64) -> String,
+    site_name: &mut dyn FnMut(usize, u64) -> String,
     scope: &dyn Fn(usize, u32) -> String,
 ) -> CallColumns {
     let mut calls = CallColumns { rule_sets: vec![Vec::new()], scopes: vec![String::new()], ..CallColumns::default() };
     let mut scopes = BTreeMap::new();
     let mut sets = BTreeMap::from([(0, 0)]);
     let mut places = BTreeMap::new();
-    for SampledCall { call, thread, stream } in kept {
+    for SampledCall { call, thread, stream } in sampled {
         calls.time.push(call.time_ns.map(|time| time.wrapping_sub(begin) as i64));
         calls.duration.push(call.duration_ns);
         calls.function.push(function(call.function));
@@ -345,7 +346,7 @@ fn calls(
             calls.rule_sets.len() - 1
         }));
         calls.site.push(*places.entry((call.process, call.site)).or_insert_with(|| {
-            calls.places.push(place(call.process, call.site));
+            calls.places.push(site_name(call.process, call.site));
             calls.places.len() - 1
         }));
         calls.thread.push(*thread);
@@ -364,23 +365,24 @@ fn calls(
     calls
 }
 
-fn slowest(kept: &[SampledCall]) -> Vec<usize> {
-    let mut slowest: Vec<usize> =
-        (0..kept.len()).filter(|at| kept[*at].call.duration_ns.is_some() && !kept[*at].call.is_nested).collect();
-    slowest.sort_by_key(|at| std::cmp::Reverse(kept[*at].call.duration_ns));
+fn slowest(sampled: &[SampledCall]) -> Vec<usize> {
+    let mut slowest: Vec<usize> = (0..sampled.len())
+        .filter(|at| sampled[*at].call.duration_ns.is_some() && !sampled[*at].call.is_nested)
+        .collect();
+    slowest.sort_by_key(|at| std::cmp::Reverse(sampled[*at].call.duration_ns));
     slowest.truncate(SLOWEST);
     slowest
 }
 
 /// The call sites with the most time in calls. Those of several processes that have one name are added up.
-fn sites(aggregate: &Aggregate, place: &mut dyn FnMut(usize, u64) -> String) -> (Vec<SiteRow>, usize) {
-    let mut busiest: Vec<_> = aggregate.sites.all().iter().collect();
+fn sites(aggregate: &Aggregate, site_name: &mut dyn FnMut(usize, u64) -> String) -> (Vec<SiteRow>, usize) {
+    let mut busiest: Vec<_> = aggregate.sites.map.iter().collect();
     busiest.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.busy_ns, sums.calls)));
     // Names cost time: only those are asked for that may be shown.
     let rest = busiest.split_off(busiest.len().min(SITES * 10));
     let mut named: BTreeMap<String, SiteSums> = BTreeMap::new();
     for ((process, site), sums) in busiest {
-        named.entry(place(*process, *site)).or_default().add(sums);
+        named.entry(site_name(*process, *site)).or_default().add(sums);
     }
     let mut named: Vec<_> = named.into_iter().collect();
     named.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.busy_ns, sums.calls)));

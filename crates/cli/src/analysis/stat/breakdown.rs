@@ -109,7 +109,8 @@ pub struct Breakdown {
     /// The turn in which each of them was first seen.
     since: Vec<u64>,
     quick: Vec<usize>,
-    slowest: Vec<SlowCall>,
+    /// The calls that took the longest time, the longest first.
+    pub slowest: Vec<SlowCall>,
     /// Duration that a call must exceed to be one of the slowest.
     least: u64,
     /// When the first call began, and the last one ended.
@@ -152,12 +153,12 @@ impl Breakdown {
     /// The sum of a call site.
     #[inline(always)]
     fn site(&mut self, site: SiteKey) -> &mut CopySum {
-        let place = (site.1 ^ (site.2 as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
-        let place = place as usize % QUICK;
-        if self.sums.get(self.quick[place]).is_none_or(|(known, _)| *known != site) {
-            self.quick[place] = self.look_up(site);
+        let entry = (site.1 ^ (site.2 as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+        let entry = entry as usize % QUICK;
+        if self.sums.get(self.quick[entry]).is_none_or(|(known, _)| *known != site) {
+            self.quick[entry] = self.look_up(site);
         }
-        &mut self.sums[self.quick[place]].1
+        &mut self.sums[self.quick[entry]].1
     }
 
     /// Where the sum of a call site stands.
@@ -234,11 +235,6 @@ impl Breakdown {
         let mut sites: Vec<_> = self.sums.iter().collect();
         sites.sort_by_key(|(site, sum)| (std::cmp::Reverse((sum.ns, sum.calls)), site.0, site.1));
         sites
-    }
-
-    /// The calls that took the longest time.
-    pub fn slowest(&self) -> &[SlowCall] {
-        &self.slowest
     }
 }
 

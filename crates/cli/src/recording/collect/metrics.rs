@@ -117,9 +117,10 @@ impl MetricTotals {
         }
     }
 
-    /// Adds losses.
-    pub fn add_lost(&mut self, lost: LossMetrics) {
-        self.lost.add(lost);
+    /// Adds a process that is not drained any more, with its losses.
+    pub fn add_ended(&mut self, one: &Drained) {
+        self.add_process(one);
+        self.lost.add(ProcessMetrics::of(one, 0).lost);
     }
 
     /// Adds others. They come from a process of another user: unknown names are left out.
@@ -188,11 +189,6 @@ impl ProcessMetrics {
         }
     }
 
-    /// Its losses.
-    pub fn lost(&self) -> LossMetrics {
-        self.lost
-    }
-
     /// Whether it is named as a ring file is. (Any user may create files with other names.)
     fn is_named(&self) -> bool {
         let is_all = |text: &str, most: usize, is: fn(&char) -> bool| {
@@ -233,7 +229,7 @@ impl Metrics {
         let Some(report) = self.workers.remove(&user) else { return };
         self.past.add(&report.totals);
         for process in &report.processes {
-            self.past.add_lost(LossMetrics { evicted: process.lost.evicted, ..LossMetrics::default() });
+            self.past.lost.add(LossMetrics { evicted: process.lost.evicted, ..LossMetrics::default() });
         }
     }
 

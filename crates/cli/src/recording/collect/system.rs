@@ -1,5 +1,6 @@
 //! Waiting: for signals that ask for the end, for files that come into a folder, for pipes.
 
+use crate::files::c_path;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,7 +35,7 @@ pub fn signals() -> io::Result<File> {
 /// A file that can be read when something has come into a folder. `None` where the system has no more of them: then
 /// one must look now and then.
 pub fn arrivals(folder: &Path) -> Option<File> {
-    let path = std::ffi::CString::new(folder.as_os_str().as_bytes()).ok()?;
+    let path = c_path(folder)?;
     // SAFETY: asks for a descriptor.
     let watch = file(unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) }).ok()?;
     let events = libc::IN_CREATE | libc::IN_MOVED_TO;

@@ -184,8 +184,9 @@ impl UserWorker {
         self.outside.find();
         while left > 0 {
             let ended = self.end();
-            if ended > 0 {
-                self.find_waiting();
+            // Files that had to wait may be taken now: others have ended.
+            if ended > 0 && self.outside.waiting() > 0 {
+                self.outside.find();
             }
             let slots = self.outside.pass().slots;
             if ended == 0 && slots == 0 {
@@ -205,20 +206,10 @@ impl UserWorker {
         Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Looks for files that had to wait, if there were any: others have ended.
-    fn find_waiting(&mut self) {
-        if self.outside.waiting() > 0 {
-            self.outside.find();
-        }
-    }
-
     /// Makes room for others where as many are held as may be; whether it had to.
     fn let_go(&mut self) -> bool {
         let past = &mut self.past;
-        self.outside.let_go(|one| {
-            past.add_process(one);
-            past.add_lost(ProcessMetrics::of(one, 0).lost());
-        })
+        self.outside.let_go(|one| past.add_ended(one))
     }
 
     /// Takes leave of processes that ended; how many.
@@ -227,8 +218,7 @@ impl UserWorker {
         let mut ended = 0;
         outside.end(|one| {
             ended += 1;
-            past.add_process(one);
-            past.add_lost(ProcessMetrics::of(one, 0).lost());
+            past.add_ended(one);
             fullest.remove(&one.file.path);
         });
         ended

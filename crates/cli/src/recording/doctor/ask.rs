@@ -1,10 +1,10 @@
 //! Asking the vendor's library who it is: always in a process of its own, which may crash or hang.
 
+use crate::files::c_path;
 use aclshim_facts::FUNCTIONS;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString, c_char, c_void};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -66,7 +66,7 @@ pub fn answer(library: &Path) {
 }
 
 fn load(library: &Path) -> LibraryAnswer {
-    let path = CString::new(library.as_os_str().as_bytes()).unwrap_or_default();
+    let path = c_path(library).unwrap_or_default();
     // SAFETY: a C string; whatever its constructors do they do to this process, which is made for it.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {

@@ -21,7 +21,7 @@ pub fn look(
     vendor: Option<&LibraryAnswer>,
 ) {
     let Some(main) = program.image.as_ref().filter(|_| !program.listed.found.is_empty()) else { return };
-    report.group("its calls");
+    report.group = "its calls";
     let others: Vec<Image> = program.listed.found.iter().filter_map(|(_, path)| Image::read(path).ok()).collect();
     let objects: Vec<&Image> = [main].into_iter().chain(&others).collect();
     let is_shim = |object: &Image| object.exports.contains("aclshim_harness");
@@ -76,7 +76,7 @@ fn functions(names: &[&str]) -> String {
 fn describe(report: &mut DoctorReport, object: &Image, is_vendor: bool) {
     let below: Vec<_> = object.imports.iter().filter(|name| is_below(name)).collect();
     let has = |name: &str| object.imports.contains(name);
-    let told = json!({
+    let described = json!({
         "path": object.path.to_string_lossy(),
         "vendor": is_vendor,
         "links": object.linked(),
@@ -87,7 +87,7 @@ fn describe(report: &mut DoctorReport, object: &Image, is_vendor: bool) {
         "dlopen": has("dlopen"),
         "dlmopen": has("dlmopen"),
     });
-    report.objects.push(told);
+    report.objects.push(described);
 }
 
 /// Who gets the calls that an object links.

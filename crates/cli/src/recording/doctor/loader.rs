@@ -14,7 +14,7 @@ pub struct Listed {
     /// What would not be found, each once.
     pub missing: Vec<String>,
     /// What the linker complained about.
-    pub said: String,
+    pub complaints: String,
 }
 
 /// The dynamic linker of this command, which is the system's.
@@ -36,8 +36,8 @@ pub fn list(object: &Path, preload: &OsStr) -> Result<Listed> {
         command.env_remove(variable);
     }
     let output = command.output().with_context(|| own.display().to_string())?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let mut listed = Listed { said, ..Listed::default() };
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut listed = Listed { complaints, ..Listed::default() };
     String::from_utf8_lossy(&output.stdout).lines().for_each(|line| listed.line(line));
     Ok(listed)
 }

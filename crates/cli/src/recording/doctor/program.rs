@@ -3,7 +3,8 @@
 use super::image::{HERE, Image, machine_name};
 use super::loader::{self, Listed};
 use super::report::{DoctorReport, Sight, list};
-use std::ffi::{CString, OsStr};
+use crate::files::{c_path, has_capabilities, may};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +24,7 @@ pub struct DoctoredProgram {
 
 /// Examines a program.
 pub fn look(report: &mut DoctorReport, name: &OsStr, shim: Option<&Image>) -> DoctoredProgram {
-    report.group("the program");
+    report.group = "the program";
     report.program = Some(name.to_string_lossy().into_owned());
     report.sight = Some(Sight::Unknown);
     let mut program = DoctoredProgram::default();
@@ -125,14 +126,13 @@ enum Raised {
 
 fn raised(path: &Path) -> Option<Raised> {
     let about = fs::metadata(path).ok()?;
-    let c_path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: C strings; only asks.
-    let (uid, gid, has_capabilities, is_kept_down) = unsafe {
+    let c_path = c_path(path)?;
+    // SAFETY: a C string; only asks.
+    let (uid, gid, is_kept_down) = unsafe {
         let mut volume = std::mem::zeroed::<libc::statvfs>();
         let is_nosuid = libc::statvfs(c_path.as_ptr(), &mut volume) == 0 && volume.f_flag & libc::ST_NOSUID != 0;
-        let length = libc::getxattr(c_path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0);
         let is_kept_down = is_nosuid || libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
-        (libc::getuid(), libc::getgid(), length > 0, is_kept_down)
+        (libc::getuid(), libc::getgid(), is_kept_down)
     };
     let is_set = |bit: u32| about.mode() & bit != 0;
     let has_group_bit = is_set(libc::S_ISGID) && is_set(libc::S_IXGRP);
@@ -141,7 +141,7 @@ fn raised(path: &Path) -> Option<Raised> {
         Some(at(true, "has the setuid bit of another user"))
     } else if has_group_bit && about.gid() != gid {
         Some(at(true, "has the setgid bit of another group"))
-    } else if has_capabilities {
+    } else if has_capabilities(path) {
         // The superuser has them anyway.
         Some(at(uid != 0, "has file capabilities"))
     } else if is_set(libc::S_ISUID) || has_group_bit {
@@ -158,7 +158,7 @@ fn libraries(report: &mut DoctorReport, listed: &Listed) {
         let seen = format!("the loader does not find {}: the program will not start", list(&listed.missing, 8));
         report.problem("libraries", seen, "put their folder on LD_LIBRARY_PATH; for CANN source its set_env.sh");
     }
-    let complaints: Vec<_> = listed.said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let complaints: Vec<_> = listed.complaints.lines().filter(|line| !line.trim().is_empty()).collect();
     if !complaints.is_empty() {
         report.warning(
             "libraries",
@@ -171,11 +171,7 @@ fn libraries(report: &mut DoctorReport, listed: &Listed) {
 /// Finds a program as a shell would.
 fn resolve(name: &OsStr) -> Option<PathBuf> {
     let path = Path::new(name);
-    let is_program = |path: &PathBuf| {
-        let c_path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-        // SAFETY: a C string; only asks.
-        path.is_file() && unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } == 0
-    };
+    let is_program = |path: &PathBuf| path.is_file() && may(path, libc::X_OK);
     if name.as_bytes().contains(&b'/') {
         return Some(path.to_owned()).filter(is_program);
     }

@@ -42,7 +42,8 @@ struct CheckLine {
 #[derive(Default)]
 pub struct DoctorReport {
     lines: Vec<CheckLine>,
-    group: &'static str,
+    /// What the lines that follow are about.
+    pub group: &'static str,
     pub program: Option<String>,
     pub sight: Option<Sight>,
     /// What is known of the program's objects.
@@ -52,11 +53,6 @@ pub struct DoctorReport {
 }
 
 impl DoctorReport {
-    /// What follows is about this.
-    pub fn group(&mut self, name: &'static str) {
-        self.group = name;
-    }
-
     /// Adds a check without a problem.
     pub fn ok(&mut self, id: &'static str, seen: impl Into<String>) {
         self.line(id, Level::Ok, seen.into(), None);
@@ -157,9 +153,9 @@ mod tests {
     #[test]
     fn the_verdict_comes_first_and_each_remedy_stands_below_what_was_seen() {
         let mut report = DoctorReport::default();
-        report.group("one");
+        report.group = "one";
         report.ok("a", "fine");
-        report.group("two");
+        report.group = "two";
         report.problem("b", "bad", "mend it");
         assert_eq!(
             report.text(),

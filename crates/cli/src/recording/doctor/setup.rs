@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 /// Looks at the shim that this command would use.
 pub fn shim(report: &mut DoctorReport) -> Option<Image> {
-    report.group("the shim");
+    report.group = "the shim";
     let again = "install the command and libaclshim.so of one release together";
     let path = match find_shim() {
         Ok(path) => path,
@@ -122,7 +122,7 @@ pub fn preload(report: &mut DoctorReport, shim: Option<&Image>) {
 
 /// Looks at the settings in the environment.
 pub fn settings(report: &mut DoctorReport) {
-    report.group("settings");
+    report.group = "settings";
     let mut set = Vec::new();
     let mut is_sensible = true;
     for (name, value) in std::env::vars_os() {

@@ -93,7 +93,7 @@ fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
 /// Runs the program with the shim; what it prints goes to `output`.
 pub fn run(report: &mut DoctorReport, shim: &Path, program: &[OsString], output: Stdio) -> Result<()> {
     let Some((name, arguments)) = program.split_first() else { return Ok(()) };
-    report.group("the run");
+    report.group = "the run";
     let _signals = Signals::catch();
     let files = TemporaryFolder::new(&std::env::temp_dir())?;
     let rings = std::env::var_os(RING_DIR.variable).map_or_else(|| "/dev/shm".into(), PathBuf::from);

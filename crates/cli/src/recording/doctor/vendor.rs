@@ -17,7 +17,7 @@ struct LibraryCandidate {
 
 /// Finds the library and asks it who it is; `None` if there is none that can be asked.
 pub fn look(report: &mut DoctorReport, program: Option<&DoctoredProgram>) -> Option<LibraryAnswer> {
-    report.group("the vendor's library");
+    report.group = "the vendor's library";
     let candidates = candidates(program);
     let Some(first) = candidates.first() else {
         report.warning(
@@ -64,7 +64,7 @@ pub fn look(report: &mut DoctorReport, program: Option<&DoctoredProgram>) -> Opt
             None
         }
         Ok(answer) => {
-            tell(report, first, &image, &answer);
+            describe(report, first, &image, &answer);
             Some(answer)
         }
         Err(why) => {
@@ -124,7 +124,7 @@ fn set_env(library: &Path) -> String {
     found.map_or_else(|| "CANN's set_env.sh".into(), |script| script.display().to_string())
 }
 
-fn tell(report: &mut DoctorReport, found: &LibraryCandidate, image: &Image, answer: &LibraryAnswer) {
+fn describe(report: &mut DoctorReport, found: &LibraryCandidate, image: &Image, answer: &LibraryAnswer) {
     let shown = found.path.display();
     let cann = answer.cann.as_deref();
     let kind = if answer.is_simulated { "the simulated device" } else { "the vendor's" };

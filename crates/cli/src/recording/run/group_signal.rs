@@ -148,14 +148,14 @@ fn stand(mut line: UnixStream, us: libc::pid_t) {
 }
 
 /// Closes all descriptors but one: a pipe that the helper held open would never reach its end.
-fn close_others(kept: libc::c_int) {
-    let kept = kept as libc::c_uint;
+fn close_others(except: libc::c_int) {
+    let except = except as libc::c_uint;
     // SAFETY: concerns this process's descriptors only, and the others are not used.
     unsafe {
-        if libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0) != 0 {
-            (0..1024).filter(|&fd| fd != kept).for_each(|fd| _ = libc::close(fd as libc::c_int));
+        if libc::syscall(libc::SYS_close_range, except + 1, libc::c_uint::MAX, 0) != 0 {
+            (0..1024).filter(|&fd| fd != except).for_each(|fd| _ = libc::close(fd as libc::c_int));
         }
-        (0..kept).for_each(|fd| _ = libc::close(fd as libc::c_int));
+        (0..except).for_each(|fd| _ = libc::close(fd as libc::c_int));
     }
 }
 

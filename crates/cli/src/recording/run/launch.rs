@@ -17,7 +17,7 @@ pub struct CompletedRun {
     pub end: ProgramEnd,
     pub pid: u32,
     /// Where its records are.
-    pub place: RunFolders,
+    pub folders: RunFolders,
     /// Its processes were born after this moment.
     pub since_ns: u64,
     pub duration_ns: u64,
@@ -58,15 +58,25 @@ impl RunRequest<'_> {
             }
         };
         let pid = child.id();
-        let rings = RingDrainer::start(&plan.place);
+        let rings = RingDrainer::start(&plan.folders);
         let end = child.wait();
         let duration_ns = realtime_ns().saturating_sub(since_ns);
         let going_on = rings.finish();
         let still_running = rings::still_running(&plan.marks);
         let collector =
-            (going_on > 0 || !still_running.is_empty()).then(|| rings::detach(&plan.place, &plan.marks)).transpose();
-        let Plan { place, record_source, silent, .. } = plan;
-        Ok(Ok(CompletedRun { end, pid, place, since_ns, duration_ns, record_source, silent, still_running, collector }))
+            (going_on > 0 || !still_running.is_empty()).then(|| rings::detach(&plan.folders, &plan.marks)).transpose();
+        let Plan { folders, record_source, silent, .. } = plan;
+        Ok(Ok(CompletedRun {
+            end,
+            pid,
+            folders,
+            since_ns,
+            duration_ns,
+            record_source,
+            silent,
+            still_running,
+            collector,
+        }))
     }
 }
 

@@ -1,9 +1,10 @@
-//! What a run needs before its program is started: the place of its records, and its environment.
+//! What a run needs before its program is started: where its records go, and its environment.
 
 use super::environment;
 use super::rings::RunFolders;
 use super::summary::RecordSource;
 use crate::config::InForce;
+use crate::files::c_path;
 use crate::recording::dropin::find_shim;
 use aclshim_facts::product::Product;
 use aclshim_facts::settings::{AS, CALLS, CONFIG, DIR, DRAIN, MODE, RECORD, RING_DIR, RING_SIZE, Setting};
@@ -19,6 +20,7 @@ const RING: (&str, u64) = ("2M", 2 << 20);
 const THREADS: u64 = 16;
 
 /// A program to run, and how.
+#[derive(Default)]
 pub struct RunRequest<'a> {
     /// Where traces and logs go.
     pub out: Option<&'a Path>,
@@ -40,7 +42,7 @@ pub struct RunRequest<'a> {
 /// What is prepared before the program starts.
 pub struct Plan {
     /// Where its rings and files are.
-    pub place: RunFolders,
+    pub folders: RunFolders,
     pub environment: Vec<CString>,
     /// The entries of the environment that identify processes of the run.
     pub marks: Vec<Vec<u8>>,
@@ -53,18 +55,18 @@ pub struct Plan {
 
 impl Plan {
     /// For a program that brings this sanitizer along, if any.
-    pub fn new(order: &RunRequest, sanitizer: Option<&str>) -> Result<Self> {
-        let config = order.config.map(full).transpose()?;
+    pub fn new(request: &RunRequest, sanitizer: Option<&str>) -> Result<Self> {
+        let config = request.config.map(full).transpose()?;
         if let Some(path) = &config {
             std::fs::metadata(path).with_context(|| format!("--config {}", path.display()))?;
         }
         let mut in_force = InForce::read(config.as_deref());
-        for name in order.as_products.iter().flat_map(|names| names.split(',')).map(str::trim) {
+        for name in request.as_products.iter().flat_map(|names| names.split(',')).map(str::trim) {
             if !name.is_empty() && Product::of(name).is_none() {
                 in_force.complaints.push(format!("--as {name}: {name:?} is no product that is known here"));
             }
         }
-        let asked = order.out.or_else(|| in_force.value(&DIR).map(Path::new));
+        let asked = request.out.or_else(|| in_force.value(&DIR).map(Path::new));
         let dir = full(asked.unwrap_or(Path::new("aclshim-out")))?;
         let rings = full(in_force.value(&RING_DIR).map_or(Path::new("/dev/shm"), Path::new))?;
         if std::fs::metadata(&dir).is_ok_and(|about| !about.is_dir()) {
@@ -87,24 +89,24 @@ impl Plan {
         if !has_size && in_force.value(&RING_SIZE).is_none() && has_room(&rings) {
             variables.push((RING_SIZE.variable, RING.0.into()));
         }
-        if order.enforce {
+        if request.enforce {
             variables.push((MODE.variable, "enforce".into()));
         }
-        if !order.as_products.is_empty() {
-            variables.push((AS.variable, order.as_products.join(",").into()));
+        if !request.as_products.is_empty() {
+            variables.push((AS.variable, request.as_products.join(",").into()));
         }
         // An absolute path, so that it is one file in all folders.
         if let Some(path) = &in_force.file {
             variables.push((CONFIG.variable, full(path)?.into()));
         }
-        if order.sim {
+        if request.sim {
             let before = std::env::var_os("LD_LIBRARY_PATH");
             variables.push(("LD_LIBRARY_PATH", environment::in_front(&find_sim()?, before.as_deref())));
         }
-        variables.extend(order.variables.iter().cloned());
+        variables.extend(request.variables.iter().cloned());
         let is_unset = |(setting, _): &&(&'static Setting, &str)| in_force.value(setting).is_none();
         variables.extend(
-            order.unless_set.iter().filter(is_unset).map(|(setting, value)| (setting.variable, (*value).into())),
+            request.unless_set.iter().filter(is_unset).map(|(setting, value)| (setting.variable, (*value).into())),
         );
         let environment = own_environment().into_iter();
         let is_kept = |entry: &CString| !variables.iter().any(|(name, _)| is_of(entry.as_bytes(), name));
@@ -112,16 +114,16 @@ impl Plan {
         for (name, value) in &variables {
             environment.push(CString::new(entry(name, value)).with_context(|| format!("{name}: a NUL byte"))?);
         }
-        let is_ours = |setting: &Setting| order.variables.iter().any(|(name, _)| *name == setting.variable);
+        let is_ours = |setting: &Setting| request.variables.iter().any(|(name, _)| *name == setting.variable);
         let is_off = |setting: &Setting| !is_ours(setting) && in_force.value(setting) == Some("off".as_ref());
         let record_source = if is_off(&CALLS) { RecordSource::Log } else { RecordSource::Trace };
         let silent = match () {
-            () if is_off(&MODE) && !order.enforce => Some("ACLSHIM_MODE is off"),
+            () if is_off(&MODE) && !request.enforce => Some("ACLSHIM_MODE is off"),
             () if is_off(&RECORD) => Some("ACLSHIM_RECORD is off"),
             () => None,
         };
         Ok(Self {
-            place: RunFolders { rings, dir },
+            folders: RunFolders { rings, dir },
             environment,
             marks,
             complaints: in_force.complaints,
@@ -133,7 +135,7 @@ impl Plan {
 
 /// Whether half of what is free in the folder of the rings holds our larger ones.
 fn has_room(folder: &Path) -> bool {
-    let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    let Some(path) = c_path(folder) else { return false };
     // SAFETY: a C string and a value of ours; all zero is a valid one.
     let free = unsafe {
         let mut about = std::mem::zeroed::<libc::statvfs>();

@@ -1,5 +1,6 @@
 //! What is known of a program before it runs: whether a preload would reach it.
 
+use crate::files::has_capabilities;
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, LittleEndian};
@@ -99,11 +100,7 @@ fn is_privileged(path: &Path, about: &std::fs::Metadata) -> bool {
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     let mode = about.mode();
     let is_set = mode & libc::S_ISUID != 0 && about.uid() != uid || mode & libc::S_ISGID != 0 && about.gid() != gid;
-    let c_path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    // SAFETY: C strings; no room is given, only the size is asked for.
-    let has_capabilities =
-        unsafe { libc::getxattr(c_path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) } > 0;
-    is_set || has_capabilities && uid != 0
+    is_set || uid != 0 && has_capabilities(path)
 }
 
 fn of_elf(bytes: &[u8], path: &Path) -> ProgramFacts {

@@ -38,12 +38,12 @@ struct DrainLoop {
 }
 
 impl DrainLoop {
-    fn new(place: &RunFolders) -> Self {
-        let mut outside = Outside::new(&place.rings);
-        outside.only(&place.dir);
+    fn new(folders: &RunFolders) -> Self {
+        let mut outside = Outside::new(&folders.rings);
+        outside.only(&folders.dir);
         Self {
             outside,
-            folder: place.rings.clone(),
+            folder: folders.rings.clone(),
             looked: None,
             pause: Duration::from_millis(1),
             began: Instant::now(),
@@ -85,14 +85,14 @@ pub struct RingDrainer {
     stop: Arc<AtomicBool>,
     /// Without one all is drained in the end.
     thread: std::io::Result<JoinHandle<usize>>,
-    place: RunFolders,
+    folders: RunFolders,
 }
 
 impl RingDrainer {
     /// Starts the thread.
-    pub fn start(place: &RunFolders) -> Self {
+    pub fn start(folders: &RunFolders) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (of_thread, is_over) = (place.clone(), Arc::clone(&stop));
+        let (of_thread, is_over) = (folders.clone(), Arc::clone(&stop));
         let thread = std::thread::Builder::new().spawn(move || {
             let mut drain_loop = DrainLoop::new(&of_thread);
             while !is_over.load(Ordering::Acquire) {
@@ -107,13 +107,13 @@ impl RingDrainer {
                  ring has no room for are lost"
             ));
         }
-        Self { stop, thread, place: place.clone() }
+        Self { stop, thread, folders: folders.clone() }
     }
 
     /// Writes what is left, and says how many processes with rings go on.
     pub fn finish(self) -> usize {
         self.stop.store(true, Ordering::Release);
-        let Ok(thread) = self.thread else { return DrainLoop::new(&self.place).finish() };
+        let Ok(thread) = self.thread else { return DrainLoop::new(&self.folders).finish() };
         thread.thread().unpark();
         thread.join().unwrap_or(0)
     }
@@ -136,7 +136,7 @@ pub fn still_running(marks: &[Vec<u8>]) -> Vec<u32> {
 
 /// Leaves a process behind that drains until all rings of the run and all its processes are gone; its number. It has no
 /// terminal, no descriptor and no folder of ours. There must be one thread.
-pub fn detach(place: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
+pub fn detach(folders: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
     // SAFETY: there is one thread: the child may do what it likes.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()),
@@ -150,7 +150,7 @@ pub fn detach(place: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
                 }
                 (0..3).for_each(|_| _ = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR));
             }
-            drain_alone(place, marks);
+            drain_alone(folders, marks);
             // SAFETY: nothing of ours is to be done at the end of this process.
             unsafe { libc::_exit(0) }
         }
@@ -158,8 +158,8 @@ pub fn detach(place: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
     }
 }
 
-fn drain_alone(place: &RunFolders, marks: &[Vec<u8>]) {
-    let mut drain_loop = DrainLoop::new(place);
+fn drain_alone(folders: &RunFolders, marks: &[Vec<u8>]) {
+    let mut drain_loop = DrainLoop::new(folders);
     let mut asked = Instant::now();
     loop {
         let (passed, pause) = drain_loop.round();
@@ -174,29 +174,23 @@ fn drain_alone(place: &RunFolders, marks: &[Vec<u8>]) {
 }
 
 /// Rings for this directory that belong to other users, made since: they are read but not written.
-pub fn of_others(place: &RunFolders, since_ns: u64) -> Vec<(u32, u32)> {
+pub fn of_others(folders: &RunFolders, since_ns: u64) -> Vec<(u32, u32)> {
     let is_anothers = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.uid() != own_user());
-    let files = reader::files(&place.rings).unwrap_or_default();
+    let files = reader::files(&folders.rings).unwrap_or_default();
     let others = files.into_iter().filter(is_anothers).filter_map(|path| origin(&path));
-    let of_run = others.filter(|origin| is_of(origin, &place.dir, since_ns));
+    let of_run = others.filter(|origin| origin.dir == folders.dir && origin.born_ns >= since_ns);
     of_run.map(|origin| (origin.pid, origin.uid)).collect()
 }
 
 /// Our own rings for this directory.
-pub fn own(place: &RunFolders) -> Vec<PathBuf> {
-    let is_for_us = |path: &PathBuf| is_own(path) && origin(path).is_some_and(|origin| origin.dir == place.dir);
-    reader::files(&place.rings).unwrap_or_default().into_iter().filter(is_for_us).collect()
-}
-
-fn is_own(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == own_user())
+pub fn own(folders: &RunFolders) -> Vec<PathBuf> {
+    let is_own =
+        |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.is_file() && about.uid() == own_user());
+    let is_for_us = |path: &PathBuf| is_own(path) && origin(path).is_some_and(|origin| origin.dir == folders.dir);
+    reader::files(&folders.rings).unwrap_or_default().into_iter().filter(is_for_us).collect()
 }
 
 /// Whose ring a file is.
 fn origin(path: &Path) -> Option<Origin> {
     RingReader::open(path).ok().map(|ring| Origin::new(ring.header()))
-}
-
-fn is_of(origin: &Origin, dir: &Path, since_ns: u64) -> bool {
-    origin.dir == dir && origin.born_ns >= since_ns
 }

@@ -7,6 +7,7 @@ use aclshim_collect::interpreter::visitor::CallVisitor;
 use aclshim_collect::liveness::{Liveness, liveness};
 use aclshim_collect::trace_set::{ReadOptions, TraceSet};
 use aclshim_facts::rule::Severity;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs::{self, OpenOptions};
@@ -34,7 +35,8 @@ pub struct Summary {
     unlogged: usize,
     /// What the shim had to say, and what could not be read.
     remarks: BTreeSet<String>,
-    files: Vec<String>,
+    /// The names of its traces and logs.
+    pub files: Vec<String>,
 }
 
 /// Where the calls of a run are recorded.
@@ -49,25 +51,25 @@ pub enum RecordSource {
 impl Summary {
     /// Of the processes that have recorded to a directory since; `watch` is shown their calls.
     pub fn read(
-        place: &RunFolders,
+        folders: &RunFolders,
         since_ns: u64,
         record_source: RecordSource,
         watch: &mut dyn CallVisitor,
     ) -> (Self, TraceSet) {
         let mut summary = Self::default();
-        let options = ReadOptions { ring_folders: vec![place.rings.clone()], ..ReadOptions::default() };
+        let options = ReadOptions { ring_folders: vec![folders.rings.clone()], ..ReadOptions::default() };
         let mut set = TraceSet::new(options);
         let files = match record_source {
             RecordSource::Trace => {
-                if let Err(error) = set.read(&[&place.dir], watch) {
+                if let Err(error) = set.read(&[&folders.dir], watch) {
                     summary.remarks.insert(error.to_string());
                 }
                 Vec::new()
             }
             RecordSource::Log => {
-                summary.read_logs(&place.dir, since_ns);
+                summary.read_logs(&folders.dir, since_ns);
                 // Calls that are not in a log yet.
-                rings::own(place)
+                rings::own(folders)
             }
         };
         for file in files {
@@ -105,12 +107,12 @@ impl Summary {
                 }
             }
         }
-        for (pid, uid) in rings::of_others(place, since_ns) {
+        for (pid, uid) in rings::of_others(folders, since_ns) {
             summary.remarks.insert(format!(
                 "process {pid} belongs to user {uid}: its records stay in memory; `aclshim collect` of that user writes them"
             ));
         }
-        summary.look_into(&place.dir, &stems, since_ns);
+        summary.look_into(&folders.dir, &stems, since_ns);
         (summary, set)
     }
 
@@ -129,19 +131,11 @@ impl Summary {
 
     /// Whether there is anything new in it.
     fn read_log(&mut self, path: &Path, since_ns: u64) -> bool {
-        let mut is_new = false;
-        for line in text_of(path).lines() {
-            let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-            // Invalid settings were reported before the program started.
-            let is_new_to_them = line["event"] != "setting";
-            if is_new_to_them
-                && line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)
-                && let Some(message) = line["message"].as_str()
-            {
-                self.remarks.insert(message.to_owned());
-                is_new = true;
-            }
-        }
+        // Invalid settings were reported before the program started.
+        let lines = lines_since(path, since_ns).into_iter().filter(|line| line["event"] != "setting");
+        let messages: Vec<String> = lines.filter_map(|line| Some(line["message"].as_str()?.to_owned())).collect();
+        let is_new = !messages.is_empty();
+        self.remarks.extend(messages);
         is_new
     }
 
@@ -149,10 +143,9 @@ impl Summary {
     fn read_logs(&mut self, dir: &Path, since_ns: u64) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let text = if name.ends_with(".jsonl") { text_of(&entry.path()) } else { continue };
-            let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            let lines = if name.ends_with(".jsonl") { lines_since(&entry.path(), since_ns) } else { continue };
             let before = self.processes;
-            for line in lines.filter(|line| line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)) {
+            for line in lines {
                 let number = |key: &str| line[key].as_u64().unwrap_or(0);
                 let rule = || line["rule"].as_str().unwrap_or_default().to_owned();
                 match line["event"].as_str() {
@@ -191,11 +184,6 @@ impl Summary {
 
     fn has_counts(&self) -> bool {
         self.calls + self.not_recorded + self.evicted > 0
-    }
-
-    /// Says nothing of files: they are gone.
-    pub fn forget_files(&mut self) {
-        self.files.clear();
     }
 
     /// How many findings are at least that bad.
@@ -280,6 +268,13 @@ impl Summary {
         let lost: Vec<String> = losses.map(|(count, what, how)| format!("{} {how}", plural(count, what))).collect();
         if lost.is_empty() { "nothing was lost".into() } else { format!("losses: {}", lost.join(", ")) }
     }
+}
+
+/// The lines of a log that were written since.
+fn lines_since(path: &Path, since_ns: u64) -> Vec<Value> {
+    let text = text_of(path);
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["time_ns"].as_u64().is_some_and(|time| time >= since_ns)).collect()
 }
 
 /// The text of a plain file: anything else, such as a pipe, could keep us for ever.

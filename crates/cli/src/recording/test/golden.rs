@@ -71,8 +71,8 @@ impl CallVisitor for GoldenVisitor {
 
 fn golden_call(seen: &CallView<'_>) -> Call {
     let batch = seen.call.batch.as_ref();
-    let place = |word: u64| ((word >> 32) as i32, word as u32);
-    let attribute = |of: &record::Attribute| Attribute { first: of.first, dst: place(of.dst), src: place(of.src) };
+    let halves = |word: u64| ((word >> 32) as i32, word as u32);
+    let attribute = |of: &record::Attribute| Attribute { first: of.first, dst: halves(of.dst), src: halves(of.src) };
     let item = |of: &record::Item| Item {
         dst: of.dst,
         dst_max: of.size.saturating_add_signed(of.room.into()),

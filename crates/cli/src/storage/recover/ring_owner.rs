@@ -9,12 +9,6 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The owner of a ring file.
-pub enum RingOwner {
-    Us,
-    Another(OwningUser),
-}
-
 /// A user, and the group of a file of that user.
 #[derive(Clone, Copy)]
 pub struct OwningUser {
@@ -25,20 +19,16 @@ pub struct OwningUser {
 /// The outcome of recovering a ring in a process of its owner.
 pub struct Recovered {
     /// Its standard output.
-    pub said: String,
-    pub errors: String,
+    pub stdout: String,
+    pub stderr: String,
     /// Whether all of it is written.
     pub is_done: bool,
 }
 
-/// The owner of a file; of a link, not of what it leads to.
-pub fn of(path: &Path) -> io::Result<RingOwner> {
+/// The owner of a file, of a link not of what it leads to; `None` if it is ours.
+pub fn other_owner(path: &Path) -> io::Result<Option<OwningUser>> {
     let about = std::fs::symlink_metadata(path)?;
-    Ok(if about.uid() == own_user() {
-        RingOwner::Us
-    } else {
-        RingOwner::Another(OwningUser { id: about.uid(), group: about.gid() })
-    })
+    Ok((about.uid() != own_user()).then(|| OwningUser { id: about.uid(), group: about.gid() }))
 }
 
 /// Recovers a ring of another user in a process that has the rights of that user and no others. Only root can.
@@ -62,12 +52,12 @@ pub fn recover_as(path: &Path, user: OwningUser, out: Option<&Path>) -> Result<R
     run_as(&mut command, user.id, groups);
     let mut child = command.spawn().with_context(|| format!("cannot become user {}", user.id))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (said, errors) = std::thread::scope(|scope| {
-        let said = scope.spawn(|| beginning(stdout));
-        let errors = beginning(stderr);
-        (said.join().unwrap_or_default(), errors)
+    let (stdout, stderr) = std::thread::scope(|scope| {
+        let stdout = scope.spawn(|| beginning(stdout));
+        let stderr = beginning(stderr);
+        (stdout.join().unwrap_or_default(), stderr)
     });
-    Ok(Recovered { said, errors, is_done: child.wait()?.success() })
+    Ok(Recovered { stdout, stderr, is_done: child.wait()?.success() })
 }
 
 /// The first part of what a process says that its user may steer: it must not fill root's memory.

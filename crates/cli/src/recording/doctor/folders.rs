@@ -2,14 +2,13 @@
 
 use super::report::{DoctorReport, many};
 use super::setup::is;
+use crate::files::{c_path, may};
 use aclshim_collect::liveness::{Liveness, View};
 use aclshim_facts::settings::{BUDGET, DIR, DRAIN, RING_DIR, RING_SIZE, Setting};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingReader, files};
 use aclshim_trace::ring::layout::{CONTROL, UNIT};
-use std::ffi::CString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -29,29 +28,25 @@ fn number_of(setting: &Setting) -> u64 {
     given.and_then(|given| setting.number(given.as_bytes())).unwrap_or(setting.default_number())
 }
 
-fn c_path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
-}
-
 /// Whether files may be made in a folder.
 fn is_writable(folder: &Path) -> bool {
-    // SAFETY: a C string; only asks.
-    unsafe { libc::access(c_path(folder).as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+    may(folder, libc::W_OK | libc::X_OK)
 }
 
 /// The bytes that are free in a folder, and the kind of its file system.
-fn room(folder: &Path) -> Option<(u64, i64)> {
+fn free_space(folder: &Path) -> Option<(u64, i64)> {
+    let path = c_path(folder)?;
     // SAFETY: zero is a valid answer, which is filled in.
     unsafe {
         let mut about = std::mem::zeroed::<libc::statfs>();
-        (libc::statfs(c_path(folder).as_ptr(), &mut about) == 0)
+        (libc::statfs(path.as_ptr(), &mut about) == 0)
             .then(|| (about.f_bavail as u64 * about.f_bsize as u64, about.f_type as i64))
     }
 }
 
 /// Looks at the folder for traces and logs.
 pub fn output(report: &mut DoctorReport) {
-    report.group("where records go");
+    report.group = "where records go";
     let given = path_of(&DIR);
     let here = std::env::current_dir().unwrap_or_default();
     if given.is_none() && here == Path::new("/") {
@@ -75,7 +70,7 @@ pub fn output(report: &mut DoctorReport) {
         let seen = format!("no files can be made in {}, for ACLSHIM_DIR {shown}", nearest.display());
         return report.problem("dir", seen, "set ACLSHIM_DIR to a folder that you may write to");
     }
-    let (free, _) = room(nearest).unwrap_or((u64::MAX, 0));
+    let (free, _) = free_space(nearest).unwrap_or((u64::MAX, 0));
     let budget = number_of(&BUDGET);
     let will = if dir.exists() { "" } else { " (will be made)" };
     if free < BUDGET.number(b"4M").unwrap_or(0) {
@@ -105,7 +100,7 @@ pub fn rings(report: &mut DoctorReport) {
         let remedy = "mount a tmpfs there (docker: --tmpfs /dev/shm), or set ACLSHIM_RING_DIR to one";
         return report.problem("rings", format!("ACLSHIM_RING_DIR {shown} {what}: nothing is recorded"), remedy);
     }
-    let (free, kind) = room(&folder).unwrap_or((0, 0));
+    let (free, kind) = free_space(&folder).unwrap_or((0, 0));
     let ring = number_of(&RING_SIZE) + CONTROL as u64;
     let threads = free.saturating_sub(UNIT) / ring;
     let remedy = "give it more (docker: --shm-size=1g; Kubernetes: an emptyDir of medium Memory), or set ACLSHIM_RING_SIZE to less";
