@@ -29,7 +29,7 @@ pub struct Arguments {
     template: bool,
 }
 
-/// The answer for programs.
+/// The JSON object that is printed.
 #[derive(Serialize)]
 struct Answer<'a> {
     config: Option<String>,
@@ -45,7 +45,7 @@ struct Line<'a> {
     /// None for a path that is not set.
     value: Option<String>,
     source: &'static str,
-    /// Of the settings file.
+    /// The line of the settings file.
     line: Option<u32>,
     default: String,
     values: String,

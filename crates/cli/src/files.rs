@@ -40,7 +40,7 @@ impl FileKind {
         })
     }
 
-    /// As it is printed.
+    /// The word for it in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Trace => "trace",

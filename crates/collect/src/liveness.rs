@@ -1,4 +1,4 @@
-//! Whether the process of a ring or a trace is dead, as far as that can be told from here.
+//! Whether the process of a ring or a trace is dead, as far as that can be known from here.
 //!
 //! Two things prove a death: the pid is absent in the process's own pid namespace, or its ring file is not mapped any more.
 //! Either alone is not enough. A pid of another namespace means nothing here; and the file stays mapped in a child that was
@@ -99,7 +99,7 @@ fn pid_namespace() -> Option<u64> {
     is_own.then(namespace::pid).filter(|inode| *inode != 0)
 }
 
-/// What `/proc/PID/stat` tells of a process.
+/// What `/proc/PID/stat` says about a process.
 struct Seen {
     has_ended: bool,
     start_time: Option<u64>,

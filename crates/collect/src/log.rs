@@ -9,6 +9,7 @@ use std::path::Path;
 
 pub mod line;
 pub mod lines;
+mod report;
 pub mod schema;
 mod subscriber;
 
@@ -31,7 +32,7 @@ impl Log {
     }
 
     /// Writes one line, all of it or nothing. `time_ns` is when what it says happened, in
-    /// nanoseconds since 1970. After a failure the same line may be tried again.
+    /// nanoseconds since 1970. After a failure the line may be tried again.
     pub fn line(&mut self, time_ns: u64, line: &dyn Line) -> Result<(), Failure> {
         let mut text = self.text.take().unwrap_or_default();
         text.begin(time_ns, self.pid);
@@ -47,8 +48,7 @@ impl Log {
         self.files.path()
     }
 
-    /// What happened besides the writing since this was last asked; [`crate::log::lines::report`]
-    /// says it.
+    /// What happened besides the writing since this was last asked; [`Log::write_report`] writes it.
     pub fn take_report(&mut self) -> Report {
         self.files.take_report()
     }
@@ -165,7 +165,7 @@ mod tests {
         log.files.fill_disk(1 << 20);
         log.line(3, &note).unwrap();
         let report = log.take_report();
-        lines::report(&mut log, 4, &report).unwrap();
+        log.write_report(4, &report).unwrap();
         let text = fs::read_to_string(scratch.path().join("l.1.jsonl")).unwrap();
         let said: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let events: Vec<&str> = said.iter().map(|line| line["event"].as_str().unwrap()).collect();
@@ -183,7 +183,7 @@ mod tests {
             report.note_removed(format!("/out/{n}.jsonl").into(), 100 + n);
         }
         report.over_budget = 5;
-        lines::report(&mut log, 1, &report).unwrap();
+        log.write_report(1, &report).unwrap();
         let text = fs::read_to_string(log.path().unwrap()).unwrap();
         let said: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let sum = |key: &str| said.iter().filter_map(|line| line[key].as_u64()).sum::<u64>();

@@ -3,7 +3,7 @@
 //! whole process's and a signal would end it.
 
 use aclshim_collect::log::Log;
-use aclshim_collect::log::lines::{self, Note};
+use aclshim_collect::log::lines::Note;
 use aclshim_collect::storage::budget::Sizes;
 use aclshim_collect::storage::failure::Step;
 use aclshim_collect::storage::rotation::OutputLocation;
@@ -154,7 +154,7 @@ fn a_full_disk_leaves_whole_blocks_and_lines_and_heals() {
     assert_eq!(blocks(&dir), [written]);
     let report = trace.take_report();
     assert_eq!(report.mended.as_ref().unwrap().first, failure);
-    lines::report(&mut log, 5, &report).unwrap();
+    log.write_report(5, &report).unwrap();
     let text = fs::read_to_string(log.path().unwrap()).unwrap();
     assert!(text.contains("\"event\":\"write_failed\"") && text.contains("\"event\":\"replaced\""));
 

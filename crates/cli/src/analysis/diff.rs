@@ -109,7 +109,7 @@ impl CallVisitor for GroupedCalls {
 struct RunTotals {
     groups: BTreeMap<CallGroup, GroupSum>,
     findings: BTreeMap<FindingGroup, u64>,
-    /// By function.
+    /// Durations by function.
     durations: BTreeMap<&'static str, Histogram>,
     /// Calls by function.
     counts: BTreeMap<&'static str, u64>,
@@ -177,13 +177,13 @@ fn run(path: &Path) -> Result<RunTotals> {
     Ok(run)
 }
 
-/// What is different.
+/// The difference between two runs.
 #[derive(Debug, Serialize)]
 struct Difference {
     functions: BTreeMap<&'static str, Two<u64>>,
     calls: ChangeList<Changed<CallGroup, GroupSum>>,
     findings: ChangeList<Changed<FindingGroup, u64>>,
-    /// Not recorded in A or B: then some of the rest may be missing only in the record.
+    /// Calls that A or B did not record: some differences may only be missing in the record.
     not_recorded: Two<u64>,
     durations: BTreeMap<&'static str, Durations>,
 }

@@ -71,13 +71,13 @@ enum Format {
 
 /// An output format: what rows are written to.
 trait Sink {
-    /// One more.
+    /// Writes a row.
     fn row(&mut self, row: &Row, texts: &Texts) -> Result<()>;
     /// An annotation of a program, at the time and on the thread of `row`; a sink without annotations ignores it.
     fn remark(&mut self, _row: &Row, _what: &Annotation, _name: &str, _texts: &Texts) -> Result<()> {
         Ok(())
     }
-    /// There are no more.
+    /// Ends the output; there are no more rows.
     fn finish(self: Box<Self>, texts: &Texts) -> Result<()>;
 }
 

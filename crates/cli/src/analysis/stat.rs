@@ -59,10 +59,10 @@ struct Stat {
     last_ns: Option<u64>,
     functions: BTreeMap<String, FunctionStat>,
     directions: BTreeMap<&'static str, DirectionStat>,
-    /// By the name of the innermost scope that was open.
+    /// Calls by the name of the innermost scope that was open.
     scopes: BTreeMap<String, ScopeStat>,
     asynchronous: u64,
-    /// Of these on pageable memory. That can only be known of memory that was followed: else it is not 0 but nothing.
+    /// Asynchronous calls on pageable memory; `None` where memory is not tracked.
     pageable: Option<u64>,
     slowest: Vec<SlowStat>,
     sites: Vec<SiteStat>,

@@ -27,7 +27,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// For programs.
+    /// The name of the source, as JSON has it.
     pub fn name(self) -> &'static str {
         match self {
             Source::Option => "option",
@@ -65,7 +65,7 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// With this settings file, or the one that the environment names.
+    /// Reads the settings with this settings file, or with the one that the environment names.
     pub fn read(config: Option<&Path>) -> Self {
         let named = variable(&CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
         let file = config.map(Path::to_owned).or(named);
@@ -117,7 +117,7 @@ impl InForce {
         in_force
     }
 
-    /// The choice in force.
+    /// The value in force of a setting that is a choice.
     pub fn choice<T: Choice>(&self) -> T {
         let given = self.value(T::SETTING).and_then(|word| T::from_word(word.as_bytes()));
         given.unwrap_or(T::ALL[0])

@@ -14,7 +14,7 @@ pub struct OutputFile {
 }
 
 enum To {
-    /// With its name.
+    /// A file and its path, for error messages.
     File(File, PathBuf),
     Stdout(StdoutLock<'static>),
 }

@@ -31,7 +31,7 @@ pub struct Symbols {
     unpacked: u64,
 }
 
-/// A module's file.
+/// A module that call sites lie in, read from its file.
 struct Module {
     /// What its first mapping begins with.
     first: u64,

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What is read.
+/// The paths that a reading command is given.
 #[derive(clap::Args)]
 pub struct Traces {
     /// An ACLSHIM_DIR (running and ended processes that named it are found in the ring directory), a trace or a ring file

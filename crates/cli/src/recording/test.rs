@@ -76,7 +76,7 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// From which severity on; `None` is off.
+/// The severity from which on a finding fails the test; `None` is off.
 #[derive(Clone, Copy)]
 struct Least(Option<Severity>);
 

@@ -38,7 +38,7 @@ pub struct Arguments {
     paths: Vec<PathBuf>,
 }
 
-/// Copies everything.
+/// Copies all traces, logs and rings that are named.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     let out = &arguments.out;
     fs::create_dir_all(out).with_context(|| format!("{}: cannot be made", out.display()))?;

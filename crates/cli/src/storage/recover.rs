@@ -44,7 +44,7 @@ pub struct Arguments {
     paths: Vec<PathBuf>,
 }
 
-/// Recovers what there is.
+/// Recovers the rings and traces that are named, or all rings.
 pub fn main(arguments: Arguments) -> Result<ExitCode> {
     if arguments.as_owner {
         ring_owner::close_to_the_user();

@@ -237,7 +237,7 @@ impl LogWriter {
         }
         let of_log = self.log.take_report();
         for report in [of_trace, &of_log] {
-            let _ = lines::report(&mut self.log, now, report);
+            let _ = self.log.write_report(now, report);
         }
     }
 

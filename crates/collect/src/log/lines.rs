@@ -3,10 +3,7 @@
 //! A key is always there; where there is nothing to say it is null. Keys may be added at a new
 //! version, never renamed or removed.
 
-use crate::log::Log;
 use crate::log::line::{Address, lines};
-use crate::storage::failure::{Failure, Report};
-use std::os::unix::ffi::OsStrExt;
 
 lines! {
     /// The first line of a process.
@@ -371,43 +368,4 @@ lines! {
         /// Whether the process that left them is known to be gone.
         gone: bool,
     }
-}
-
-/// Says what happened while files were written. Stops at the first line that cannot be written.
-pub fn report(log: &mut Log, time_ns: u64, report: &Report) -> Result<(), Failure> {
-    if let Some(trouble) = &report.mended {
-        write_failed(log, time_ns, &trouble.first, trouble.count)?;
-    }
-    for replaced in &report.replaced {
-        let file = replaced.path.as_os_str().as_bytes();
-        log.line(time_ns, &Replaced { file, reason: replaced.why.word() })?;
-    }
-    for removed in &report.removed {
-        let file = Some(removed.path.as_os_str().as_bytes());
-        log.line(time_ns, &Removed { file, files: 1, bytes: removed.bytes })?;
-    }
-    let files = report.removed_files.saturating_sub(report.removed.len() as u64);
-    if files > 0 {
-        let listed = report.removed.iter().map(|removed| removed.bytes).sum::<u64>();
-        let bytes = report.removed_bytes.saturating_sub(listed);
-        log.line(time_ns, &Removed { file: None, files, bytes })?;
-    }
-    if report.over_budget > 0 {
-        let over = report.over_budget;
-        let message = format!("{over} bytes over ACLSHIM_BUDGET, and all files are in use; segments are short now");
-        log.line(time_ns, &Warning { topic: "budget", message: &message })?;
-    }
-    Ok(())
-}
-
-/// Says that writing failed.
-pub fn write_failed(log: &mut Log, time_ns: u64, first: &Failure, count: u64) -> Result<(), Failure> {
-    let line = WriteFailed {
-        file: first.path.as_os_str().as_bytes(),
-        step: first.step.word(),
-        errno: i64::from(first.errno),
-        count,
-        message: &first.to_string(),
-    };
-    log.line(time_ns, &line)
 }

@@ -130,7 +130,7 @@ fn margin(files: u64, sizes: Sizes) -> u64 {
     (files.saturating_sub(FEW) << 10).min(sizes.budget / 16)
 }
 
-/// Removes the oldest files that nobody holds until one more segment fits.
+/// Removes the oldest files that no process holds until one more segment fits.
 fn look_through(directory: &Directory, sizes: Sizes, report: &mut Report) -> Result<Looked, Failure> {
     let longest = sizes.longest();
     // Most of the time there is room for all that goes by such a name, and no file need be opened to find out whether
@@ -220,13 +220,13 @@ fn begins_as_ours(file: &File, kind: Kind, about: &Metadata) -> bool {
     let read = file.read_at(&mut begin, 0).unwrap_or(0);
     let begin = begin.get(..read).unwrap_or_default();
     match kind {
-        // One that is just being made is not held yet, and must not be taken away from whoever makes it.
+        // One that is just being made is not held yet, and must not be taken away from the process that makes it.
         Kind::Trace => begin.starts_with(&MAGIC) || MAGIC.starts_with(begin) && is_unfinished(about),
         Kind::Log => json::begins_a_line(begin),
     }
 }
 
-/// Removes a file if it is still the one we looked at and nobody holds it.
+/// Removes a file if it is still the one we looked at and no process holds it.
 fn remove(directory: &Directory, candidate: &Candidate) -> bool {
     // Over NFS an exclusive lock needs a descriptor that may write.
     let Ok(file) = directory.open_at(&candidate.name, libc::O_RDWR) else { return false };

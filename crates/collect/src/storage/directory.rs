@@ -58,7 +58,7 @@ impl Directory {
         let failed = |error: &io::Error| Failure::new(Step::Create, &self.path.join(name), error);
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_APPEND;
         let file = self.open_at(OsStr::new(name), flags).map_err(|error| failed(&error))?;
-        // A file system that knows no locks knows none for others either: then nobody removes it.
+        // A file system that knows no locks knows none for others either: then no process removes it.
         hold(&file);
         let settled = file
             .set_permissions(Permissions::from_mode(0o600))
@@ -83,7 +83,7 @@ impl Directory {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(unsafe { File::from_raw_fd(fd) })
     }
 
@@ -109,7 +109,7 @@ pub(crate) fn identity(about: &std::fs::Metadata) -> Identity {
     (about.dev(), about.ino())
 }
 
-/// Whether a file without a beginning is so old that nobody is just making it: whoever did was killed.
+/// Whether a file without a beginning is so old that no process is just making it: the one that did was killed.
 pub(crate) fn is_unfinished(about: &std::fs::Metadata) -> bool {
     const OLD: Duration = Duration::from_secs(60);
     about.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age > OLD))

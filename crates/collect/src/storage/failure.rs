@@ -84,9 +84,9 @@ pub struct Removed {
 /// Why a file was given up for a new one before it was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Somebody removed it.
+    /// Another process removed it.
     Gone,
-    /// Somebody else wrote to it or cut it.
+    /// Another process wrote to it or truncated it.
     Changed,
     /// A half-written block could not be taken back.
     Torn,
@@ -108,7 +108,7 @@ impl Why {
 pub struct Replaced {
     /// Where it was.
     pub path: PathBuf,
-    /// Why.
+    /// Why it was replaced.
     pub why: Why,
 }
 

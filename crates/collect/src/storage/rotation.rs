@@ -22,7 +22,7 @@ pub struct OutputLocation {
     pub dir: PathBuf,
     /// What all names begin with: see [`file_names::stem`].
     pub stem: String,
-    /// How large.
+    /// The sizes that files may have.
     pub sizes: Sizes,
 }
 
@@ -113,7 +113,7 @@ impl RotatedFiles {
         self.current.as_ref().map(|segment| segment.path.as_path())
     }
 
-    /// Closes the descriptors, as a failure may: the next write finds the same file again.
+    /// Closes the descriptors, as a failure may: the next write finds the file again.
     #[cfg(test)]
     pub fn park(&mut self) {
         if let Some(segment) = &mut self.current {
@@ -121,7 +121,7 @@ impl RotatedFiles {
         }
     }
 
-    /// From now on the disk takes only so many bytes.
+    /// Has the disk take only this number of bytes from now on.
     #[cfg(test)]
     pub fn fill_disk(&mut self, room: usize) {
         if let Some(segment) = &mut self.current {

@@ -45,7 +45,7 @@ impl TraceWriter {
         Self { files: RotatedFiles::new(place, Kind::Trace), header: header.to_vec(), past, written: 0 }
     }
 
-    /// Sets how many bytes of records earlier drains of the same process have written. Called before the first block:
+    /// Sets how many bytes of records earlier drains of this process have written. Called before the first block:
     /// it saves a look at the whole directory.
     pub fn set_earlier(&mut self, bytes: u64) {
         self.past.earlier = Some(bytes);
@@ -56,7 +56,7 @@ impl TraceWriter {
         self.header = header.to_vec();
     }
 
-    /// Appends one block, all of it or nothing: after a failure the same block may be tried again.
+    /// Appends one block, all of it or nothing: after a failure the block may be tried again.
     /// `head.slots` and `head.bytes` are taken from the payload, which has at most
     /// [`LONGEST_PAYLOAD`] bytes.
     pub fn append(&mut self, head: &BlockHead, payload: &[u8]) -> Result<(), Failure> {
@@ -114,7 +114,7 @@ fn whose(header: &[u8]) -> Option<[&[u8]; 3]> {
     ])
 }
 
-/// What a segment of that process tells of older ones, and how many outermost calls it holds itself, by the heads of its
+/// What a segment of that process says about older ones, and how many outermost calls it holds itself, by the heads of its
 /// blocks.
 fn look(path: &Path, header: &[u8]) -> Option<(u64, u64)> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -133,7 +133,7 @@ fn look(path: &Path, header: &[u8]) -> Option<(u64, u64)> {
 }
 
 impl Past {
-    /// Looks, the first time, what earlier drains of the same process have written: it may go, too.
+    /// Looks, the first time, what earlier drains of this process have written: it may be removed, too.
     fn recall(&mut self, dir: &Path, header: &[u8]) {
         /// With fewer bytes of records a drain begins no second file, unless another program changes the first one.
         const FEW: u64 = 32 << 10;

@@ -89,7 +89,7 @@ impl Usage {
         Ok(Self(file))
     }
 
-    /// What it says; `None` if nobody has looked through the directory yet, or the record is damaged.
+    /// The recorded total; `None` if no process has looked through the directory yet, or the record is damaged.
     pub fn read(&self) -> Option<Record> {
         let mut bytes = [0; RECORD];
         self.0.read_exact_at(&mut bytes, 0).ok()?;
@@ -135,7 +135,7 @@ fn lock(file: &File) -> Result<(), Unusable> {
 /// What a file may grow to before its writer adds to the total again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// The length at which the total is to be told.
+    /// The length at which the total is updated.
     pub until: u64,
     /// The part of it that is in the total. Less than `until` if the total could not be had.
     pub counted: u64,

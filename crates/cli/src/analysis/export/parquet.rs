@@ -154,7 +154,7 @@ impl Sink for Parquet {
     }
 }
 
-/// Encodes and writes.
+/// The thread that encodes record batches and writes files.
 struct Writer {
     schema: Arc<Schema>,
     existing: Existing,

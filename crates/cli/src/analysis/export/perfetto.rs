@@ -33,7 +33,7 @@ struct Packets {
     is_begun: bool,
 }
 
-/// Who writes the packets: any number but 0.
+/// The writer of the packets: any number but 0.
 const SEQUENCE: u32 = 0x0061_636c;
 const COPY: u64 = 1;
 const MARK: u64 = 2;

@@ -46,7 +46,7 @@ pub struct ClockSnapshot {
     pub primary_trace_clock: Option<u32>,
 }
 
-/// One of them.
+/// The time on one clock.
 #[derive(Clone, PartialEq, Message)]
 pub struct Clock {
     #[prost(uint32, optional, tag = "1")]
@@ -113,7 +113,7 @@ pub struct TrackEvent {
     pub terminating_flow_ids: Vec<u64>,
 }
 
-/// What an event is.
+/// The type of a track event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub enum Type {
@@ -134,7 +134,7 @@ pub struct DebugAnnotation {
     pub array_values: Vec<DebugAnnotation>,
 }
 
-/// Such a value.
+/// The value of an annotation.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Annotated {
     #[prost(bool, tag = "2")]
@@ -151,7 +151,7 @@ pub enum Annotated {
     StringIid(u64),
 }
 
-/// Texts by number.
+/// Texts that later packets refer to by number.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
     #[prost(message, repeated, tag = "1")]

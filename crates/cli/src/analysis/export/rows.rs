@@ -22,7 +22,7 @@ pub struct Rows {
     kinds: [Text; KINDS.len()],
     directions: [Option<Text>; Direction::ALL.len()],
     states: [Text; 3],
-    /// By their numbers.
+    /// The columns of each process, by its number.
     processes: Vec<Option<ProcessColumns>>,
     /// The first failure; nothing is handed on behind it.
     failure: Option<anyhow::Error>,
@@ -47,7 +47,7 @@ type ModuleOffset = (Text, u64);
 const NO_END: u64 = u32::MAX as u64;
 
 impl Rows {
-    /// On the way to `sink`.
+    /// Rows that are passed to `sink`.
     pub fn new(sink: Box<dyn Sink>) -> Self {
         let mut texts = Texts::default();
         Self {

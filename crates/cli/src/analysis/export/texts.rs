@@ -38,7 +38,7 @@ impl Texts {
         (!text.is_empty()).then(|| self.intern(text))
     }
 
-    /// The text.
+    /// The text with this number.
     pub fn get(&self, text: Text) -> &str {
         &self.all[text.number()]
     }

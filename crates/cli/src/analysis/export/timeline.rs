@@ -37,7 +37,7 @@ pub fn span(row: &Row) -> Option<TimeSpan> {
 pub struct SliceLane {
     /// The ends of the slices that are open, the innermost last.
     open: Vec<u64>,
-    /// Nothing can begin before.
+    /// The time before which no slice can begin.
     at: u64,
 }
 

@@ -49,11 +49,13 @@ pub struct SiteSums {
 }
 
 /// A time in which calls of a thread were not recorded.
-pub struct Gap {
+#[derive(Serialize)]
+pub struct GapRow {
+    /// By position of the track.
     pub track: usize,
-    /// From when on, in nanoseconds since 1970.
-    pub from_ns: u64,
-    pub to_ns: u64,
+    /// From when on: in nanoseconds since 1970 while calls are read, on the page counted from the first call.
+    pub from: i64,
+    pub to: i64,
     pub calls: u64,
 }
 
@@ -71,13 +73,13 @@ pub struct ProgramNote {
 /// Everything that is added up of the calls.
 #[derive(Default)]
 pub struct Aggregate {
-    /// Over time.
+    /// Calls over time.
     pub timeline: Timeline,
-    /// One by one.
+    /// Calls one by one.
     pub sampler: CallSampler,
-    /// By function.
+    /// Sizes and durations by function.
     pub distributions: BTreeMap<Function, Distribution>,
-    /// By process and address.
+    /// Sums by process and address of the call site.
     pub sites: BoundedMap<(usize, u64), SiteSums>,
     /// Calls that break a rule: by process, rule and address.
     pub broken: BoundedMap<(usize, u8, u64), u64>,
@@ -86,7 +88,7 @@ pub struct Aggregate {
     /// When the calls of each process began and ended.
     pub spans: BTreeMap<usize, (u64, u64)>,
     /// Where calls are missing, as far as that is known.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<GapRow>,
     pub notes: Vec<ProgramNote>,
     pub more_notes: u64,
     /// Calls whose time is not known.
@@ -146,7 +148,7 @@ pub fn duration_span(bucket: usize) -> (u64, u64) {
 }
 
 impl Aggregate {
-    /// One more call.
+    /// Adds a call.
     pub fn add(&mut self, call: &TimelineEvent) {
         self.seen += 1;
         match call.time_ns {
@@ -191,7 +193,8 @@ impl Aggregate {
     fn gap(&mut self, process: usize, thread: u32, time_ns: Range<u64>, calls: u64) {
         if self.gaps.len() < GAPS {
             let track = self.timeline.thread(process, thread);
-            self.gaps.push(Gap { track, from_ns: time_ns.start, to_ns: time_ns.end.max(time_ns.start), calls });
+            let (from, to) = (time_ns.start as i64, time_ns.end.max(time_ns.start) as i64);
+            self.gaps.push(GapRow { track, from, to, calls });
         }
     }
 }
@@ -224,7 +227,7 @@ impl CallVisitor for Aggregate {
 }
 
 impl SiteSums {
-    /// Adds another.
+    /// Adds the sums of another call site.
     pub fn add(&mut self, other: &SiteSums) {
         self.calls += other.calls;
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -273,7 +276,7 @@ mod tests {
         (0..5000).for_each(|at| aggregate.gap(0, 7, at..at + 3, 9));
         let thread = aggregate.timeline.tracks_of(&copy(3)).0;
         assert_eq!(aggregate.gaps.len(), GAPS);
-        assert!(aggregate.gaps.iter().all(|gap| gap.track == thread && gap.to_ns == gap.from_ns + 3 && gap.calls == 9));
+        assert!(aggregate.gaps.iter().all(|gap| gap.track == thread && gap.to == gap.from + 3 && gap.calls == 9));
     }
 
     #[test]

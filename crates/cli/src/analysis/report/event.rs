@@ -26,7 +26,7 @@ impl TransferKind {
     pub const ALL: [Self; 6] =
         [Self::HostToDevice, Self::DeviceToHost, Self::DeviceToDevice, Self::HostToHost, Self::Set, Self::Other];
 
-    /// As the page shows it.
+    /// The name on the page.
     pub fn name(self) -> &'static str {
         match self {
             Self::HostToDevice => "host to device",

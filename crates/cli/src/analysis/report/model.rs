@@ -1,6 +1,6 @@
 //! What the page shows, as it is embedded in it. `page.js` reads these names.
 
-use super::aggregate::SiteSums;
+use super::aggregate::{GapRow, SiteSums};
 use super::timeline::Bin;
 use aclshim_facts::rule::Severity;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Maximum number of call sites, in total and for each rule.
 pub const SITES: usize = 100;
 
-/// Everything.
+/// The data of a page.
 #[derive(Default, Serialize)]
 pub struct PageModel {
     pub version: &'static str,
@@ -45,7 +45,7 @@ pub struct PageModel {
     pub codes: Vec<CodeRow>,
 }
 
-/// Sums.
+/// Sums of calls and findings.
 #[derive(Clone, Default, Serialize)]
 pub struct PageTotals {
     /// Outermost calls.
@@ -76,7 +76,7 @@ pub struct Loss {
     pub of: String,
 }
 
-/// A process.
+/// A row of the table of processes.
 #[derive(Default, Serialize)]
 pub struct ProcessRow {
     pub executable: String,
@@ -104,7 +104,7 @@ pub struct ProcessRow {
     pub totals: PageTotals,
 }
 
-/// A function.
+/// A row of the table of functions.
 #[derive(Default, Serialize)]
 pub struct FunctionRow {
     pub name: String,
@@ -126,7 +126,7 @@ pub struct FunctionRow {
     pub durations: Vec<(u64, u64, u64)>,
 }
 
-/// Calls over time.
+/// The timeline: tracks with their bins.
 #[derive(Default, Serialize)]
 pub struct TimelineRows {
     /// How wide a bin is.
@@ -156,17 +156,6 @@ pub struct ProgramNoteRow {
     pub text: String,
     /// How many expectations have failed in a scope.
     pub failures: u64,
-}
-
-/// A time in which calls of a thread were not recorded.
-#[derive(Serialize)]
-pub struct GapRow {
-    /// By position of the track.
-    pub track: usize,
-    /// From when on, counted from the first call.
-    pub from: i64,
-    pub to: i64,
-    pub calls: u64,
 }
 
 /// A track of the timeline.
@@ -230,7 +219,7 @@ pub struct CallColumns {
     pub scopes: Vec<String>,
 }
 
-/// A call site.
+/// A row of the table of call sites.
 #[derive(Serialize)]
 pub struct SiteRow {
     pub place: String,
@@ -251,9 +240,9 @@ pub struct RuleRow {
     pub known: u64,
     pub statement: &'static str,
     pub fix: &'static str,
-    /// Who says so.
+    /// The documents and sources that the rule is from.
     pub sources: Vec<String>,
-    /// Where it holds.
+    /// The products and versions that the rule holds for.
     pub products: String,
     /// What the vendor returns for it.
     pub codes: Vec<i32>,
@@ -273,7 +262,7 @@ pub struct RuleSite {
     pub examples: Vec<Example>,
 }
 
-/// A finding.
+/// One finding of a rule at a call site.
 #[derive(Serialize)]
 pub struct Example {
     /// The call with its values.
@@ -292,7 +281,7 @@ pub struct Example {
     pub time: Option<u64>,
     pub returned: Option<i32>,
     pub is_refused: bool,
-    /// Where that came from.
+    /// The callers of the call site, innermost first.
     pub stack: Vec<String>,
     /// The call, by position in `calls`, if it is there.
     pub call: Option<usize>,
@@ -312,7 +301,7 @@ pub struct FailureRow {
     pub call: Option<usize>,
 }
 
-/// A code.
+/// A return code in words.
 #[derive(Serialize)]
 pub struct CodeRow {
     pub code: i32,

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-/// In one function: nothing of it can be reached from outside.
+/// The script of the page, in one function: nothing of it can be reached from outside.
 const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("words.js"),

@@ -36,7 +36,7 @@ pub struct CallSampler {
 }
 
 impl CallSampler {
-    /// One more call.
+    /// Adds a call.
     pub fn add(&mut self, call: &TimelineEvent, thread: usize, stream: Option<usize>) {
         let number = self.seen;
         self.seen += 1;

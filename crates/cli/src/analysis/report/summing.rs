@@ -1,6 +1,6 @@
 //! From what was gathered to what the page shows.
 
-use super::aggregate::{Aggregate, Gap, ProgramNote, SiteSums, duration_span};
+use super::aggregate::{Aggregate, ProgramNote, SiteSums, duration_span};
 use super::event::TransferKind;
 use super::findings::{codes, failures, rules};
 use super::model::*;
@@ -51,7 +51,10 @@ pub fn model(mut aggregate: Aggregate, set: &TraceSet, sources: Vec<String>, nam
     }
     let (sites, more_sites) = sites(&aggregate, &mut site_name);
     let width_ns = aggregate.timeline.width_ns();
-    let gaps = aggregate.gaps.iter().map(|gap| gap_row(gap, begin)).collect();
+    let mut gaps = std::mem::take(&mut aggregate.gaps);
+    for gap in &mut gaps {
+        (gap.from, gap.to) = (gap.from.wrapping_sub(begin as i64), gap.to.wrapping_sub(begin as i64));
+    }
     let more_said = aggregate.more_notes;
     let said = aggregate.notes.iter().map(|note| note_row(note, begin, &processes)).collect();
     PageModel {
@@ -288,11 +291,6 @@ fn track_row(track: &Track, first: u64, function: &dyn Fn(Function) -> usize, pr
         total: track.total,
         bins,
     }
-}
-
-fn gap_row(gap: &Gap, begin: u64) -> GapRow {
-    let at = |time: u64| time.wrapping_sub(begin) as i64;
-    GapRow { track: gap.track, from: at(gap.from_ns), to: at(gap.to_ns), calls: gap.calls }
 }
 
 fn note_row(note: &ProgramNote, begin: u64, processes: &[&Process]) -> ProgramNoteRow {

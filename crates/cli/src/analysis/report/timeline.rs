@@ -65,7 +65,7 @@ pub enum TrackKey {
     TransferKind(TransferKind),
 }
 
-/// Calls over time.
+/// The calls of one thread, stream or direction over time.
 pub struct Track {
     pub key: TrackKey,
     /// All together; also of calls whose time is not known.
@@ -75,7 +75,7 @@ pub struct Track {
     last: Option<(u64, Bin)>,
 }
 
-/// All tracks.
+/// All tracks, with bins of one width.
 pub struct Timeline {
     shift: u32,
     tracks: Vec<Track>,
@@ -257,7 +257,7 @@ impl Track {
         }
     }
 
-    /// By number: a bin begins at its number times the width.
+    /// The bins by number: a bin begins at its number times the width.
     pub fn bins(&self) -> impl Iterator<Item = (u64, &Bin)> {
         self.bins.iter().map(|(at, bin)| (*at, bin))
     }

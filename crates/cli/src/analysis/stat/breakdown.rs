@@ -15,7 +15,7 @@ mod parallel;
 /// Number of slowest calls that are listed.
 pub const SLOWEST: usize = 10;
 
-/// Calls, bytes and time.
+/// A sum of calls, bytes and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CopySum {
     /// Calls that ended with 0.
@@ -31,7 +31,7 @@ impl CopySum {
         self.ns = self.ns.saturating_add(ns);
     }
 
-    /// Adds another.
+    /// Adds another sum.
     pub fn merge(&mut self, other: &CopySum) {
         self.calls += other.calls;
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -120,7 +120,7 @@ pub struct Breakdown {
     process: Option<Clocked>,
     /// The current turn, if several breakdowns are filled in parallel; after joining it is 0.
     turn: u64,
-    /// By scope; a call in one is never of the common kind.
+    /// Sums by scope; a call in a scope is never of the common kind.
     pub scopes: Scopes,
 }
 

@@ -43,7 +43,7 @@ pub struct Scopes {
 }
 
 impl Scopes {
-    /// One more outermost call.
+    /// Adds an outermost call.
     pub fn add(&mut self, seen: &CallView<'_>) {
         let id = seen.call.scope;
         if id == 0 {
@@ -69,7 +69,7 @@ impl Scopes {
         self.sums.entry(if is_full { ScopeKey::Name(OTHERS.into()) } else { key }).or_default()
     }
 
-    /// By name, once everything is read; also scopes without a call.
+    /// The sums by name, once everything is read; also of scopes without a call.
     pub fn by_name(mut self, set: &TraceSet) -> BTreeMap<String, ScopeStat> {
         for scope in set.processes().flat_map(|process| process.labels.scopes().map(|(_, scope)| scope)) {
             let sum = self.at(ScopeKey::Name(scope.name.to_string()));

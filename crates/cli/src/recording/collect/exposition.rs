@@ -84,7 +84,7 @@ impl<'a> Textfile<'a> {
         Self { path, written: None, is_troubled: false }
     }
 
-    /// Writes it now.
+    /// Writes the metrics to the file; a failure is reported once.
     pub fn write(&mut self, metrics: &Mutex<Metrics>) {
         self.written = Some(Instant::now());
         let text = metrics.lock().unwrap_or_else(PoisonError::into_inner).render(MetricsFormat::Text);

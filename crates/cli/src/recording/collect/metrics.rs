@@ -66,7 +66,7 @@ impl CallMetrics {
     }
 }
 
-/// Losses, by reason.
+/// Counters of what was lost, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossMetrics {
     not_recorded: u64,
@@ -93,9 +93,9 @@ impl LossMetrics {
 /// Counters that only grow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetricTotals {
-    /// By function, and by kind and direction.
+    /// Calls by function, and by kind and direction.
     calls: BTreeMap<String, BTreeMap<String, CallMetrics>>,
-    /// By rule and severity.
+    /// Findings by rule and severity.
     findings: BTreeMap<String, BTreeMap<String, u64>>,
     lost: LossMetrics,
 }
@@ -156,7 +156,7 @@ fn split(rule: &str) -> (&str, Option<&str>) {
 /// A process that is drained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessMetrics {
-    /// As its ring file is named.
+    /// The process id in the name of the ring file.
     pid: String,
     /// Birth as in the name of the ring file: together with the pid it identifies the file.
     born: String,

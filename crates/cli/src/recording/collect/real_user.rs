@@ -52,7 +52,7 @@ pub struct RealUsers {
     questions: usize,
     /// When the above was asked for.
     asked: Option<Instant>,
-    /// By a process that runs: its user, and who that is.
+    /// The real user of each user id that has a running process.
     running: BTreeMap<u32, u32>,
     looked: Option<Instant>,
 }

@@ -73,7 +73,7 @@ fn accept(listener: &UnixListener, connections: &mut Vec<Connection>) {
     }
 }
 
-/// Of users in the order in which they connected: the first place of the one who has most.
+/// The position of the oldest connection of the user who has the most; `users` are in the order in which they connected.
 fn oldest_of_largest_user(users: impl Iterator<Item = u32> + Clone) -> usize {
     let mut counts = BTreeMap::<u32, usize>::new();
     users.clone().for_each(|user| *counts.entry(user).or_default() += 1);

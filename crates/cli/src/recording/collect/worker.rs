@@ -148,7 +148,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
 
 struct UserWorker {
     outside: Outside,
-    /// Of processes that are gone.
+    /// Totals of processes that are gone.
     past: MetricTotals,
     /// How full the fullest ring of each process was, in this minute and in the one before.
     fullest: BTreeMap<PathBuf, [u64; 2]>,

@@ -90,7 +90,7 @@ fn describe(report: &mut DoctorReport, object: &Image, is_vendor: bool) {
     report.objects.push(described);
 }
 
-/// Who gets the calls that an object links.
+/// Reports which library gets the calls that an object links.
 fn bound(report: &mut DoctorReport, object: &Image, linked: &[&str], objects: &[&Image], shim: Option<&Image>) {
     let first = |name: &&&str| objects.iter().find(|other| other.exports.contains(**name));
     let to_shim = |name: &&&str| first(name).is_some_and(|other| other.exports.contains("aclshim_harness"));

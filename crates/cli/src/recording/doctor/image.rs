@@ -19,7 +19,7 @@ const OWNER: &[u8] = b"aclshim";
 
 const ENDIAN: LittleEndian = LittleEndian;
 
-/// An ELF file.
+/// What the doctor reads from an ELF file.
 #[derive(Default)]
 pub struct Image {
     pub path: PathBuf,
@@ -67,7 +67,7 @@ fn matters(name: &str) -> bool {
 }
 
 impl Image {
-    /// Reads a file.
+    /// Reads an ELF file; of one for another class of processor only its path.
     pub fn read(path: &Path) -> Result<Self> {
         let mut ident = [0; 20];
         let mut file = File::open(path)?;

@@ -19,7 +19,7 @@ pub enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sight {
-    /// They will, or have been.
+    /// They will be seen, or have been.
     Yes,
     /// It cannot be known before the program runs.
     Unknown,
@@ -58,12 +58,12 @@ impl DoctorReport {
         self.line(id, Level::Ok, seen.into(), None);
     }
 
-    /// Worth knowing, and what can be done.
+    /// Adds something worth knowing, and what can be done about it.
     pub fn warning(&mut self, id: &'static str, seen: impl Into<String>, remedy: impl Into<String>) {
         self.line(id, Level::Warning, seen.into(), Some(remedy.into()));
     }
 
-    /// In the way, and what can be done.
+    /// Adds something that keeps calls from being seen, and what can be done about it.
     pub fn problem(&mut self, id: &'static str, seen: impl Into<String>, remedy: impl Into<String>) {
         self.line(id, Level::Problem, seen.into(), Some(remedy.into()));
     }

@@ -54,7 +54,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For a program that brings this sanitizer along, if any.
+    /// Plans the run of a program that brings this sanitizer along, if any.
     pub fn new(request: &RunRequest, sanitizer: Option<&str>) -> Result<Self> {
         let config = request.config.map(full).transpose()?;
         if let Some(path) = &config {

@@ -190,7 +190,7 @@ pub fn own(folders: &RunFolders) -> Vec<PathBuf> {
     reader::files(&folders.rings).unwrap_or_default().into_iter().filter(is_for_us).collect()
 }
 
-/// Whose ring a file is.
+/// The origin of a ring file; `None` if it cannot be read.
 fn origin(path: &Path) -> Option<Origin> {
     RingReader::open(path).ok().map(|ring| Origin::new(ring.header()))
 }

@@ -23,7 +23,7 @@ pub struct Summary {
     bytes: u64,
     errors: u64,
     injected: u64,
-    /// By rule: the worst that it was, and how often, without those that are known.
+    /// Findings by rule: the highest severity, and the number without known ones.
     findings: BTreeMap<String, (Option<Severity>, u64)>,
     known: u64,
     not_recorded: u64,
@@ -49,7 +49,7 @@ pub enum RecordSource {
 }
 
 impl Summary {
-    /// Of the processes that have recorded to a directory since; `watch` is shown their calls.
+    /// Reads what processes have recorded to a directory since; `watch` is shown their calls.
     pub fn read(
         folders: &RunFolders,
         since_ns: u64,
@@ -129,7 +129,7 @@ impl Summary {
         self.files.dedup();
     }
 
-    /// Whether there is anything new in it.
+    /// Adds the messages of a log; whether there are any that are new.
     fn read_log(&mut self, path: &Path, since_ns: u64) -> bool {
         // Invalid settings were reported before the program started.
         let lines = lines_since(path, since_ns).into_iter().filter(|line| line["event"] != "setting");

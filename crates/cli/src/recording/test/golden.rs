@@ -30,12 +30,12 @@ pub enum GoldenOutcome {
     /// The run is equal to the golden file.
     Same,
     Updated,
-    /// They are not: in words.
+    /// They differ; the text says how.
     Differs(String),
 }
 
 impl GoldenVisitor {
-    /// With or without the calls.
+    /// A visitor that also gathers the calls, if `with_calls`.
     pub fn new(with_calls: bool) -> Self {
         Self { counts: SiteCounts::default(), runs: with_calls.then(BTreeMap::new), open: BTreeMap::new() }
     }

@@ -31,7 +31,7 @@ pub enum CaseOutcome {
     Error(String, String),
 }
 
-/// The document.
+/// The XML document of all suites.
 pub fn document(suites: &[JunitSuite]) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let all = || suites.iter().flat_map(|suite| &suite.cases);

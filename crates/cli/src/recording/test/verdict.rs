@@ -131,7 +131,7 @@ impl TestVerdict<'_> {
         text
     }
 
-    /// As test cases: a suite for the program, and one for each other process that has used the harness.
+    /// Test cases: a suite for the program, and one for each other process that has used the harness.
     pub fn suites(&self) -> Vec<JunitSuite> {
         let timestamp = moment(self.ran.since_ns).chars().take(19).collect::<String>();
         let seconds = |ns: u64| ns as f64 / 1e9;

@@ -70,7 +70,7 @@ impl MetricsPage {
         let _ = writeln!(self.text, "{close} {value}");
     }
 
-    /// The whole text.
+    /// The text of all families.
     pub fn end(mut self) -> String {
         // In the older text this is a comment.
         self.text.push_str("# EOF\n");

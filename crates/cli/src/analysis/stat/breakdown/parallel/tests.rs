@@ -14,7 +14,7 @@ fn known(mut breakdown: Breakdown, set: &TraceSet) -> Vec<String> {
     let mut known = vec![format!("{:?} {}", breakdown.span(), breakdown.least)];
     known.extend(breakdown.sizes().iter().map(|size| format!("{size:?}")));
     known.extend(breakdown.sites().iter().map(|site| format!("{site:?}")));
-    known.extend(breakdown.slowest().iter().map(|slow| format!("{slow:?}")));
+    known.extend(breakdown.slowest.iter().map(|slow| format!("{slow:?}")));
     known.extend(breakdown.scopes.by_name(set).iter().map(|scope| format!("{scope:?}")));
     known
 }
@@ -100,7 +100,7 @@ fn of_the_slowest_calls_those_that_came_first_are_kept() {
     };
     let mut one = breakdown(500, 0);
     one.join(vec![breakdown(600, 0), breakdown(400, 1), breakdown(100, 250), breakdown(495, 0)]);
-    let numbers: Vec<u64> = one.slowest().iter().map(|slow| slow.number).collect();
+    let numbers: Vec<u64> = one.slowest.iter().map(|slow| slow.number).collect();
     assert_eq!(numbers, [100, 400, 495, 496, 497, 498, 499, 500, 500, 501]);
     assert_eq!(one.least, 10_000);
 }
