@@ -152,8 +152,7 @@ mod tests {
 
     #[test]
     fn the_verdict_comes_first_and_each_remedy_stands_below_what_was_seen() {
-        let mut report = DoctorReport::default();
-        report.group = "one";
+        let mut report = DoctorReport { group: "one", ..DoctorReport::default() };
         report.ok("a", "fine");
         report.group = "two";
         report.problem("b", "bad", "mend it");
