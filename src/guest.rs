@@ -3,7 +3,6 @@
 
 mod allocator;
 pub mod edge;
-pub mod file;
 pub mod log;
 pub mod state;
 pub mod thread;

@@ -2,35 +2,21 @@
 //!
 //! `include/aclshim.h` is made from this file, which holds nothing else. What the functions mean to their callers is said
 //! there once, at the inline function in front of each member (`cbindgen.toml`). Behind the surface:
-//! - [`api`] takes the arguments of C in and hands answers out: the caller's memory is touched there only, and while
-//!   no thread waits for us;
-//! - [`access`] gives the rest to one thread at a time, under the [`lock`], in a heap of its own, with signals blocked;
+//! - [`api`] converts between C and Rust: the caller's memory is accessed there only, and without the lock;
+//! - [`outcome`] judges a scope that ends, and reports the result;
 //! - [`observer`] sees the calls on the slow path while a scope is open;
-//! - [`state`] holds the open scopes and the [`entry`] of each call that one of them sees;
-//! - [`end`] ends them, [`expect`] judges, [`wording`] makes the words, [`results`] the lines for machines.
+//! - [`state`] holds the open scopes and the calls that they see, under a lock, in a heap of its own.
 #![allow(non_camel_case_types, dead_code)] // as C spells them; C uses them all
 
 use api::requests;
 use core::ffi::{c_char, c_int, c_void};
 
-mod access;
 mod api;
-mod end;
-mod entry;
-mod exit;
-mod expect;
-mod expectation;
-mod file;
-mod golden;
-mod inject;
-mod lock;
-mod names;
 mod observer;
-mod results;
-pub mod shutdown;
+mod outcome;
 mod state;
-mod text;
-mod wording;
+
+pub use outcome::end::at_exit;
 
 /// A scope: more than 0. 0 where no shim is loaded; an `aclshim_error` if less.
 pub type aclshim_scope = i64;

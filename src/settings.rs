@@ -3,16 +3,13 @@
 //! A program with more privileges than its caller ([`is_secure`]) takes no setting from anywhere: its caller chooses the
 //! environment and the working directory.
 
-use aclshim_facts::settings::file::{FileError, FileValues};
+use aclshim_facts::settings::file::{FileError, FileValues, MOST};
 use aclshim_facts::settings::value::SettingValue;
 use aclshim_facts::settings::{CONFIG, DIR, Mode, PATH, SETTINGS, Setting, Settings, Source};
 use aclshim_facts::text::Text;
+use aclshim_trace::system::contents::{Contents, ReadError};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
-
-mod from_file;
-
-use from_file::FileText;
 
 /// Complaints about lines of the settings file that are kept, at most.
 const COMPLAINTS: usize = 8;
@@ -112,7 +109,7 @@ pub unsafe fn read() {
     let mut wrong = |line, why| complaints.add_line(line, why);
     let text = environment(CONFIG.variable).and_then(|path| {
         settings.config.read(&CONFIG, Some(path), here);
-        FileText::load(settings.config.as_c_str()).map_err(|why| wrong(0, why)).ok()
+        read_file(settings.config.as_c_str()).map_err(|why| wrong(0, why)).ok()
     });
     let file = text.as_ref().map(|text| FileValues::read(text.as_bytes(), &mut wrong));
     let given = |setting: &'static Setting| setting.given(environment(setting.variable), file.as_ref());
@@ -133,6 +130,15 @@ pub unsafe fn read() {
     // A daemon that lives in `/` was not asked where to write: it gets no files.
     let is_asked = given(&DIR).is_some() || settings.dir.as_bytes() != b"//aclshim-out";
     *may_write_files = !settings.dir.is_full() && is_asked;
+}
+
+/// The text of the settings file, in a mapping: the heap and the stack of the host are not ours.
+fn read_file(path: &CStr) -> Result<Contents, FileError> {
+    let text = Contents::read(path, Some(MOST + 1)).map_err(|error| match error {
+        ReadError::NotPlain => FileError::NotAFile,
+        _ => FileError::Unreadable,
+    })?;
+    if text.as_bytes().len() > MOST { Err(FileError::TooLong) } else { Ok(text) }
 }
 
 /// The working directory; empty if there is none.

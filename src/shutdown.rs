@@ -11,7 +11,7 @@ static AT_END: extern "C" fn() = at_end;
 
 extern "C" fn at_end() {
     edge::preserving_errno(|| {
-        harness::shutdown::at_end();
+        harness::at_exit();
         drain::finish();
         process::log_missed();
     });

@@ -301,6 +301,15 @@ pub fn to_stderr(mut text: &[u8]) {
     }
 }
 
+/// Prints a line that the program has asked for on its standard error.
+pub fn print_line(line: fmt::Arguments<'_>) {
+    edge::with_signals_blocked(|| {
+        let mut text = Text::<1024>::new();
+        let _ = writeln!(text, "aclshim: {line}");
+        to_stderr(text.as_bytes());
+    });
+}
+
 /// Appends a line to a plain file, in one piece; whether that was possible.
 pub fn append(path: &CStr, line: &[u8]) -> bool {
     // SAFETY: all zero is a valid value, which the system fills.

@@ -1,25 +1,28 @@
 //! What stands behind the members of the table: the arguments of C come in, and answers go out.
 //!
-//! The caller's memory is touched here and in [`text`](super::text) only, and not under the lock: a fault that is handled by
+//! The caller's memory is touched here and in [`text`] only, and not under the lock: a fault that is handled by
 //! a jump leaves nothing taken.
 
-use super::aclshim_error::{self, *};
-use super::end::{self, Ended};
-use super::state::{Reach, Scope, State};
-use super::text::{self, CallerText};
-use super::{access, expect, lock, observer};
-use super::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope};
 use crate::boot;
 use crate::call::entry::TABLE;
 use crate::guest::edge;
 use crate::guest::state::ShimState;
 use crate::guest::thread::{self, stack};
+use crate::harness::aclshim_error::{self, *};
+use crate::harness::outcome::end::{self, Ended};
+use crate::harness::outcome::expect;
+use crate::harness::state::{Reach, Scope, State, access, lock};
+use crate::harness::{aclshim_call, aclshim_finding, aclshim_item, aclshim_scope, observer};
 use crate::loader::names::NAMES;
 use crate::record::annotate::annotate_scope_begin;
 use core::ffi::{c_char, c_int};
 use core::ptr;
 
+mod inject;
 pub mod requests;
+mod text;
+
+use text::CallerText;
 
 type Answer = Result<i64, aclshim_error>;
 
@@ -125,18 +128,6 @@ pub extern "C" fn scope_end(scope: aclshim_scope) -> i64 {
     })
 }
 
-/// Ends the scopes that still have expectations when the program ends; these have failed.
-pub fn end_all() -> Result<(), aclshim_error> {
-    while let Some(ended) = access::with(|state| {
-        let at = state.scopes.iter().position(Scope::has_expectations)?;
-        let scope = state.scopes.remove(at);
-        Some(Ended::never_ended(state, scope))
-    })? {
-        ended.report();
-    }
-    Ok(())
-}
-
 pub unsafe extern "C" fn count(scope: aclshim_scope, selector: *const c_char) -> i64 {
     let here = stack();
     answer(|| {
@@ -158,6 +149,28 @@ pub unsafe extern "C" fn bytes(scope: aclshim_scope, selector: *const c_char) ->
     })
 }
 
+/// Answers with a list of structures for the caller; `list` makes it from the scope, with one more than there is room for at
+/// most.
+///
+/// # Safety
+/// There is room for `room` structures of `size` bytes at `to`.
+unsafe fn answer_list<T>(
+    (scope, here): (aclshim_scope, usize),
+    (to, size, room): (*mut T, usize, usize),
+    list: impl FnOnce(&State, &Scope) -> Result<Vec<T>, aclshim_error>,
+) -> Answer {
+    let made = with_scope(scope, here, list)?;
+    // SAFETY: the caller's promise.
+    unsafe { hand_out(made, to, size, room) }
+}
+
+/// A list of as many structures as `each` yields. Only under the lock.
+fn list<T>(each: impl Iterator<Item = T> + Clone) -> Result<Vec<T>, aclshim_error> {
+    let mut made = room_for(each.clone().count())?;
+    made.extend(each);
+    Ok(made)
+}
+
 pub unsafe extern "C" fn calls(
     scope: aclshim_scope,
     selector: *const c_char,
@@ -166,18 +179,13 @@ pub unsafe extern "C" fn calls(
     room: usize,
 ) -> i64 {
     let here = stack();
-    answer(|| {
+    // SAFETY: the caller's promise.
+    answer(|| unsafe {
         check_room(calls, size, room)?;
-        // SAFETY: the caller's promise.
-        let which = unsafe { CallerText::new(selector) }.selector()?;
-        let made: Vec<_> = with_scope(scope, here, |state, scope| {
-            let selected = state.selected(scope, &which).take(room.saturating_add(1));
-            let mut made = room_for(selected.clone().count())?;
-            made.extend(selected.map(|(order, entry)| entry.to_c(order)));
-            Ok(made)
-        })?;
-        // SAFETY: the caller's promise.
-        unsafe { hand_out(made, calls, size, room) }
+        let which = CallerText::new(selector).selector()?;
+        answer_list((scope, here), (calls, size, room), |state, scope| {
+            list(state.selected(scope, &which).take(room.saturating_add(1)).map(|(order, entry)| entry.to_c(order)))
+        })
     })
 }
 
@@ -189,17 +197,13 @@ pub unsafe extern "C" fn items(
     room: usize,
 ) -> i64 {
     let here = stack();
-    answer(|| {
+    // SAFETY: the caller's promise.
+    answer(|| unsafe {
         check_room(items, size, room)?;
-        let made = with_scope(scope, here, |state, scope| {
+        answer_list((scope, here), (items, size, room), |state, scope| {
             let nth = usize::try_from(order).map_err(|_| ACLSHIM_INVALID)?;
-            let entry = state.seen(scope).nth(nth).ok_or(ACLSHIM_INVALID)?;
-            let mut made = room_for(entry.items().len())?;
-            made.extend_from_slice(entry.items());
-            Ok(made)
-        })?;
-        // SAFETY: the caller's promise.
-        unsafe { hand_out(made, items, size, room) }
+            list(state.seen(scope).nth(nth).ok_or(ACLSHIM_INVALID)?.items().iter().copied())
+        })
     })
 }
 
@@ -211,16 +215,14 @@ pub unsafe extern "C" fn findings(
     room: usize,
 ) -> i64 {
     let here = stack();
-    answer(|| {
+    // SAFETY: the caller's promise.
+    answer(|| unsafe {
         check_room(findings, size, room)?;
-        // SAFETY: the caller's promise.
-        let rule = unsafe { CallerText::new(rule) }.rule()?;
-        let made: Vec<_> = with_scope(scope, here, |state, scope| {
+        let rule = CallerText::new(rule).rule()?;
+        answer_list((scope, here), (findings, size, room), |state, scope| {
             let is_selected = |other: u8| rule.is_none_or(|rule| rule.number == other);
             let selected = expect::findings(state, scope).filter(|(_, _, found)| is_selected(found.rule.number));
-            let selected = selected.take(room.saturating_add(1));
-            let mut made = room_for(selected.clone().count())?;
-            made.extend(selected.map(|(order, entry, found)| {
+            list(selected.take(room.saturating_add(1)).map(|(order, entry, found)| {
                 let argument = entry.function.row().arguments.get(usize::from(found.argument));
                 aclshim_finding {
                     rule: state.text(found.rule.id),
@@ -234,10 +236,7 @@ pub unsafe extern "C" fn findings(
                     values: found.values,
                     call: order,
                 }
-            }));
-            Ok(made)
-        })?;
-        // SAFETY: the caller's promise.
-        unsafe { hand_out(made, findings, size, room) }
+            }))
+        })
     })
 }

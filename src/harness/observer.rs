@@ -1,14 +1,13 @@
 //! The open scopes as an observer of calls: what the slow path reports of a call goes to the entry of that call. A call
 //! that never ends keeps its entry, so nothing here needs a clean-up.
 
-use super::access;
-use super::entry::{CallState, Entry};
-use super::lock;
-use super::names::NamesAt;
 use crate::call::observer::{self, Answer, BegunCall, CallObserver, Observed};
 use crate::check::judgement::Judgement;
 use crate::check::pre_call::PreCall;
 use crate::guest::thread;
+use crate::harness::state::entry::{CallState, Entry};
+use crate::harness::state::names::NamesAt;
+use crate::harness::state::{access, lock};
 use crate::inject::naming::{self, Harness};
 use crate::loader::vendor;
 use aclshim_core::arrays;

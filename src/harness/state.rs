@@ -1,13 +1,9 @@
 //! The open scopes, and the calls that they see.
 
-use super::aclshim_error::{self, *};
-use super::entry::{CallState, Entry};
-use super::expectation::Expectation;
-use super::lock;
-use super::names::Names;
 use crate::call::observer;
 use crate::check::world;
 use crate::guest::thread;
+use crate::harness::aclshim_error::{self, *};
 use aclshim_facts::selector::Selector;
 use aclshim_golden::NamedObject;
 use aclshim_trace::system::clock::monotonic_ns;
@@ -16,6 +12,16 @@ use core::ffi::c_char;
 use core::sync::atomic::{AtomicI64, Ordering};
 use std::collections::VecDeque;
 use std::ffi::CString;
+
+pub mod access;
+pub mod entry;
+pub mod expectation;
+pub mod lock;
+pub mod names;
+
+use entry::{CallState, Entry};
+use expectation::Expectation;
+use names::Names;
 
 /// The id of the next scope. A fork child goes on from its parent's: what was begun there is not known here.
 static IDS: AtomicI64 = AtomicI64::new(1);

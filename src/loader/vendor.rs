@@ -4,12 +4,12 @@
 //! with our targets, and all others behind us that define a function of the table (interposers that we do not forward to
 //! directly).
 
-use crate::guest::file;
 use crate::guest::state::is_own;
 use crate::loader::objects;
 use crate::settings::environment;
 use aclshim_core::elf::Object;
 use aclshim_facts::text::Text;
+use aclshim_trace::system::contents;
 use core::ffi::{CStr, c_char};
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -103,7 +103,7 @@ fn read_release(home: &[u8], report: &mut impl FnMut(LibraryInfo<'_>)) {
         return;
     }
     let mut buffer = [0u8; 1024];
-    let text = file::contents(path.as_c_str(), &mut buffer);
+    let text = contents::read_into(path.as_c_str(), &mut buffer);
     let begin = text.windows(RELEASE_KEY.len()).position(|window| window == RELEASE_KEY);
     let rest = begin.and_then(|at| text.get(at + RELEASE_KEY.len()..)).unwrap_or_default();
     let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();

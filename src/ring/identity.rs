@@ -3,8 +3,8 @@
 //! Read with plain system calls on a cold path, straight into the header: the stack may be small.
 
 use crate::check::world;
+use crate::guest::edge;
 use crate::guest::state::{self, ShimState};
-use crate::guest::{edge, file};
 use crate::loader::vendor::{self, LibraryInfo};
 use crate::settings::{rank, settings};
 use aclshim_facts::FUNCTIONS;
@@ -13,7 +13,7 @@ use aclshim_facts::settings::Choice;
 use aclshim_facts::text::Text;
 use aclshim_facts::world::RunMode;
 use aclshim_trace::ring::layout::{Header, NAME};
-use aclshim_trace::system::namespace;
+use aclshim_trace::system::{contents, namespace};
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::fmt;
@@ -78,10 +78,10 @@ fn about_system(header: &mut Header) {
     }
     (header.pid_ns, header.time_ns) = (namespace::pid(), namespace::time());
     let mut buffer = [0u8; 512];
-    let boot_id = file::contents(c"/proc/sys/kernel/random/boot_id", &mut buffer);
+    let boot_id = contents::read_into(c"/proc/sys/kernel/random/boot_id", &mut buffer);
     Field::of(&mut header.boot_id).push(boot_id.trim_ascii());
     // The program's name stands in brackets and may hold anything: fields are counted from the last one.
-    let stat = file::contents(c"/proc/self/stat", &mut buffer);
+    let stat = contents::read_into(c"/proc/self/stat", &mut buffer);
     let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
     let start_time = stat[behind..].split(|&byte| byte == b' ').filter(|field| !field.is_empty()).nth(19);
     header.start_time =

@@ -3,6 +3,8 @@
 pub mod annotation;
 mod call;
 mod decode;
+mod head;
+pub mod reasons;
 pub mod slot;
 
 pub use call::{

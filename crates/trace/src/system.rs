@@ -4,6 +4,8 @@
 
 pub mod clock;
 #[cfg(not(loom))]
+pub mod contents;
+#[cfg(not(loom))]
 pub mod descriptor;
 pub mod generation;
 #[cfg(not(loom))]

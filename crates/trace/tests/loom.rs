@@ -8,7 +8,8 @@
 #![cfg(loom)]
 
 use aclshim_trace::reader::{ReadMode, Ring};
-use aclshim_trace::record::slot::{Head, Layout, Note, Slot, SlowPathReasons, State, end_word};
+use aclshim_trace::record::reasons::SlowPathReasons;
+use aclshim_trace::record::slot::{Head, Layout, Note, Slot, State, end_word};
 use aclshim_trace::record::{Entry, Extent, decode};
 use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::ring::layout::{Control, Mode};

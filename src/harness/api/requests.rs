@@ -1,14 +1,17 @@
 //! The functions of the table that expect something of a scope, and those by which a program annotates its own run.
 
-use super::{Answer, answer, locked};
+use super::text::{self, CallerText};
+use super::{Answer, answer, inject as injection, locked};
 use crate::guest::edge;
 use crate::harness::aclshim_error::*;
-use crate::harness::expectation::{Bounds, Expectation, NamedSelector};
-use crate::harness::text::{self, CallerText};
-use crate::harness::{aclshim_scope, exit, inject as injection, lock};
+use crate::harness::aclshim_scope;
+use crate::harness::outcome::exit;
+use crate::harness::state::expectation::{Bounds, Expectation, NamedSelector};
+use crate::harness::state::lock;
 use crate::record::annotate::{annotate_mark, annotate_name};
 use aclshim_facts::rule::Severity;
 use aclshim_golden::NamedObject;
+use aclshim_trace::record::annotation::NamedKind;
 use core::ffi::{c_char, c_int, c_void};
 
 /// Expects something of a scope.
@@ -42,7 +45,7 @@ fn demand(scope: aclshim_scope, function: &'static str, work: impl FnOnce() -> A
     })
 }
 
-/// Which calls and how much of them, as C says it.
+/// Expects a number of calls or bytes within bounds.
 ///
 /// # Safety
 /// `selector` is NULL or a C string.
@@ -50,15 +53,19 @@ unsafe fn expect_bounds(
     scope: aclshim_scope,
     selector: *const c_char,
     [least, most]: [u64; 2],
+    function: &'static str,
     kind: fn(Bounds) -> Expectation,
-) -> Answer {
-    if least > most {
-        return Err(ACLSHIM_INVALID);
-    }
-    // SAFETY: the caller's promise.
-    let given = unsafe { CallerText::new(selector) };
-    let which = given.selector()?;
-    expect(scope, || kind(Bounds { selected: NamedSelector { which, text: given.lossy().into_owned() }, least, most }))
+) -> i64 {
+    demand(scope, function, || {
+        if least > most {
+            return Err(ACLSHIM_INVALID);
+        }
+        // SAFETY: the caller's promise.
+        let given = unsafe { CallerText::new(selector) };
+        let which = given.selector()?;
+        let selected = || NamedSelector { which, text: given.lossy().into_owned() };
+        expect(scope, || kind(Bounds { selected: selected(), least, most }))
+    })
 }
 
 pub unsafe extern "C" fn expect_calls(
@@ -68,9 +75,7 @@ pub unsafe extern "C" fn expect_calls(
     at_most: u64,
 ) -> i64 {
     // SAFETY: the caller's promise.
-    demand(scope, "aclshim_expect_calls", || unsafe {
-        expect_bounds(scope, selector, [at_least, at_most], Expectation::Calls)
-    })
+    unsafe { expect_bounds(scope, selector, [at_least, at_most], "aclshim_expect_calls", Expectation::Calls) }
 }
 
 pub unsafe extern "C" fn expect_bytes(
@@ -80,9 +85,7 @@ pub unsafe extern "C" fn expect_bytes(
     at_most: u64,
 ) -> i64 {
     // SAFETY: the caller's promise.
-    demand(scope, "aclshim_expect_bytes", || unsafe {
-        expect_bounds(scope, selector, [at_least, at_most], Expectation::Bytes)
-    })
+    unsafe { expect_bounds(scope, selector, [at_least, at_most], "aclshim_expect_bytes", Expectation::Bytes) }
 }
 
 pub unsafe extern "C" fn expect_order(scope: aclshim_scope, stream: *const c_void, selectors: *const c_char) -> i64 {
@@ -179,14 +182,11 @@ unsafe fn name(named: NamedObject, name: *const c_char) -> Answer {
         Ok(())
     })?;
     // As above: it holds here, whether or not there is room for it in the record.
-    let _ = match named {
-        NamedObject::Stream(stream) => {
-            annotate_name(aclshim_trace::record::annotation::NamedKind::Stream, stream, 0, given.bytes())
-        }
-        NamedObject::Buffer { begin, size } => {
-            annotate_name(aclshim_trace::record::annotation::NamedKind::Buffer, begin, size, given.bytes())
-        }
+    let (kind, begin, size) = match named {
+        NamedObject::Stream(stream) => (NamedKind::Stream, stream, 0),
+        NamedObject::Buffer { begin, size } => (NamedKind::Buffer, begin, size),
     };
+    let _ = annotate_name(kind, begin, size, given.bytes());
     Ok(0)
 }
 

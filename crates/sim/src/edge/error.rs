@@ -5,71 +5,44 @@ use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-/// `ACL_ERROR_INVALID_PARAM`: the outer layer's "invalid parameter".
+// The vendor's codes, by their names without `ACL_ERROR_`.
+
+/// The outer layer's "invalid parameter".
 pub const INVALID_PARAM: i32 = 100_000;
-/// `ACL_ERROR_REPEAT_INITIALIZE`
 pub const REPEAT_INITIALIZE: i32 = 100_002;
-/// `ACL_ERROR_INVALID_FILE`
 pub const INVALID_FILE: i32 = 100_003;
-/// `ACL_ERROR_REPEAT_FINALIZE`
 pub const REPEAT_FINALIZE: i32 = 100_037;
-/// `ACL_ERROR_FEATURE_UNSUPPORTED`
 pub const FEATURE_UNSUPPORTED: i32 = 200_006;
-/// `ACL_ERROR_INTERNAL_ERROR`
 pub const INTERNAL_ERROR: i32 = 500_000;
-/// `ACL_ERROR_FAILURE`
 pub const FAILURE: i32 = 500_001;
-/// `ACL_ERROR_RT_PARAM_INVALID`: the inner layer's "invalid parameter".
+/// The inner layer's "invalid parameter".
 pub const RT_PARAM_INVALID: i32 = 107_000;
-/// `ACL_ERROR_RT_INVALID_DEVICEID`
 pub const RT_INVALID_DEVICEID: i32 = 107_001;
-/// `ACL_ERROR_RT_CONTEXT_NULL`
 pub const RT_CONTEXT_NULL: i32 = 107_002;
-/// `ACL_ERROR_RT_STREAM_CONTEXT`
 pub const RT_STREAM_CONTEXT: i32 = 107_003;
-/// `ACL_ERROR_RT_INVALID_HANDLE`
 pub const RT_INVALID_HANDLE: i32 = 107_017;
-/// `ACL_ERROR_RT_STREAM_ABORT`
 pub const RT_STREAM_ABORT: i32 = 107_023;
-/// `ACL_ERROR_RT_STREAM_UNJOINED`
 pub const RT_STREAM_UNJOINED: i32 = 107_025;
-/// `ACL_ERROR_RT_STREAM_CAPTURED`
 pub const RT_STREAM_CAPTURED: i32 = 107_027;
-/// `ACL_ERROR_RT_EVENT_CAPTURED`
 pub const RT_EVENT_CAPTURED: i32 = 107_028;
-/// `ACL_ERROR_RT_STREAM_NOT_CAPTURED`
 pub const RT_STREAM_NOT_CAPTURED: i32 = 107_029;
-/// `ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT`
 pub const RT_CAPTURE_MODE_NOT_SUPPORT: i32 = 107_030;
-/// `ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED`
 pub const RT_STREAM_CAPTURE_UNMATCHED: i32 = 107_036;
-/// `ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD`
 pub const RT_STREAM_CAPTURE_WRONG_THREAD: i32 = 107_038;
-/// `ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC`
 pub const RT_CAPTURE_MODE_BLOCK_ASYNC: i32 = 107_041;
-/// `ACL_ERROR_RT_INVALID_SYMBOL`
 pub const RT_INVALID_SYMBOL: i32 = 107_043;
-/// `ACL_ERROR_RT_FEATURE_NOT_SUPPORT`
 pub const RT_FEATURE_NOT_SUPPORT: i32 = 207_000;
-/// `ACL_ERROR_RT_MEMORY_ALLOCATION`
 pub const RT_MEMORY_ALLOCATION: i32 = 207_001;
-/// `ACL_ERROR_RT_NO_STREAM_RESOURCE`
 pub const RT_NO_STREAM_RESOURCE: i32 = 207_008;
-/// `ACL_ERROR_RT_EVENT_NOT_COMPLETE`
 pub const RT_EVENT_NOT_COMPLETE: i32 = 507_006;
-/// `ACL_ERROR_RT_SYS_DMA`: the copy engine met an address that is gone.
+/// The copy engine met an address that is gone.
 pub const RT_SYS_DMA: i32 = 507_013;
-/// `ACL_ERROR_RT_STREAM_SYNC_TIMEOUT`
 pub const RT_STREAM_SYNC_TIMEOUT: i32 = 507_046;
-/// `ACL_ERROR_RT_EVENT_SYNC_TIMEOUT`
 pub const RT_EVENT_SYNC_TIMEOUT: i32 = 507_047;
-/// `ACL_ERROR_RT_COPY_DATA`: the driver could not reach the host memory.
+/// The driver could not reach the host memory.
 pub const RT_COPY_DATA: i32 = 507_052;
-/// `ACL_ERROR_RT_DRV_INTERNAL_ERROR`
 pub const RT_DRV_INTERNAL_ERROR: i32 = 507_899;
-/// `ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED`
 pub const HOST_MEMORY_ALREADY_REGISTERED: i32 = 507_910;
-/// `ACL_ERROR_HOST_MEMORY_NOT_REGISTERED`
 pub const HOST_MEMORY_NOT_REGISTERED: i32 = 507_911;
 
 /// A refused or failed call: its code, and which argument with which value was at fault.

@@ -5,7 +5,8 @@
 //! "check whether there is room" and "full". A second one detects a fork child, which has a copy of its parent's cursor
 //! and no ring: see [`crate::system::generation`].
 
-use crate::record::slot::{Head, Layout, Note, Slot, SlowPathReasons};
+use crate::record::reasons::SlowPathReasons;
+use crate::record::slot::{Head, Layout, Note, Slot};
 use crate::ring::layout::{Control, Mode};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::system::generation;

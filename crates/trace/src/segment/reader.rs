@@ -1,131 +1,15 @@
 //! Reading a trace segment from beginning to end, and past damaged parts.
 
-use crate::record::slot::Words;
+use crate::segment::block::is_well_formed;
+use crate::segment::error::short;
 use crate::segment::format::{
-    BLOCK_MAGIC, BlockHead, Checksum, HEAD, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, SLOT, VERSION, half,
-    kind, word,
+    BLOCK_MAGIC, HEAD, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, VERSION, half, kind, word,
 };
-use std::borrow::Cow;
-use std::fmt;
+use crate::segment::input::{fill, fill_from};
 use std::io::{self, Read, Seek};
 
-/// What is wrong with a part of a segment.
-#[derive(Debug)]
-pub enum SegmentErrorKind {
-    /// It does not begin with the magic of a trace.
-    NotOurs,
-    /// It has a version that this program does not know.
-    Version(u32),
-    /// The checksum of preamble and header is wrong.
-    Header,
-    /// The file ends within a part of it.
-    Short {
-        /// Length of the part.
-        wanted: u64,
-        /// Bytes of it that are there.
-        found: u64,
-    },
-    /// A block does not begin with the magic of a block.
-    NoBlock,
-    /// The checksum or a length of a block is wrong.
-    Block,
-    /// A system call failed.
-    Io(io::Error),
-}
-
-/// A damaged part of a segment.
-#[derive(Debug)]
-pub struct SegmentError {
-    /// Where the part begins.
-    pub offset: u64,
-    /// What is wrong with it.
-    pub kind: SegmentErrorKind,
-}
-
-impl fmt::Display for SegmentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.offset;
-        match &self.kind {
-            SegmentErrorKind::NotOurs => write!(f, "not an aclshim trace"),
-            SegmentErrorKind::Version(found) => {
-                write!(f, "format version {found}; this program reads version {VERSION}, use the aclshim that wrote it")
-            }
-            SegmentErrorKind::Header => write!(f, "the file's header was damaged after it was written"),
-            SegmentErrorKind::Short { wanted, found } => {
-                write!(f, "cut off at byte {at}: {found} bytes of {wanted}")
-            }
-            SegmentErrorKind::NoBlock => write!(f, "no block at byte {at}"),
-            SegmentErrorKind::Block => {
-                write!(f, "the block at byte {at} was damaged after it was written")
-            }
-            SegmentErrorKind::Io(error) => write!(f, "byte {at}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for SegmentError {}
-
-/// A range of a segment that was skipped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Where it begins.
-    pub offset: u64,
-    /// Where reading continued.
-    pub end: u64,
-    /// Whether the file ends within a block, as after a kill of its writer.
-    pub is_cut: bool,
-    /// Description of the damage.
-    pub what: String,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.is_cut, self.end - self.offset) {
-            (true, _) => write!(f, "{}; what stands before was read", self.what),
-            (_, bytes) => write!(f, "{}; {bytes} bytes were passed over, and the rest was read", self.what),
-        }
-    }
-}
-
-/// One block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Its head.
-    pub head: BlockHead,
-    /// The bytes behind the head.
-    pub payload: Vec<u8>,
-}
-
-impl Block {
-    /// The slots, borrowed where the payload is aligned for words.
-    pub fn as_slots(&self) -> Cow<'_, [Words]> {
-        as_slots(&self.payload)
-    }
-
-    /// The slots, as words.
-    pub fn slots(&self) -> impl Iterator<Item = Words> {
-        slots(&self.payload)
-    }
-}
-
-/// The slots of a payload, borrowed where it is aligned for words.
-pub fn as_slots(payload: &[u8]) -> Cow<'_, [Words]> {
-    // SAFETY: any bytes are words.
-    let (before, words, _) = unsafe { payload.align_to::<Words>() };
-    if before.is_empty() && cfg!(target_endian = "little") {
-        Cow::Borrowed(words)
-    } else {
-        Cow::Owned(slots(payload).collect())
-    }
-}
-
-fn slots(payload: &[u8]) -> impl Iterator<Item = Words> {
-    let (slots, _) = payload.as_chunks::<SLOT>();
-    slots.iter().map(|slot| {
-        let (words, _) = slot.as_chunks::<8>();
-        std::array::from_fn(|at| u64::from_le_bytes(words[at]))
-    })
-}
+pub use crate::segment::block::{Block, BlockChecksum, as_slots, expected};
+pub use crate::segment::error::{Damage, SegmentError, SegmentErrorKind};
 
 /// A segment under reading.
 #[derive(Debug)]
@@ -174,8 +58,6 @@ const EARNED: u64 = 4;
 const MOST_DAMAGES: usize = 100;
 /// Length of the headers of this version.
 const USUAL_HEADER: usize = size_of::<crate::ring::layout::Header>().next_multiple_of(HEAD);
-/// Bytes that are allocated at once for a payload whose length may be wrong.
-const MOST_AT_ONCE: usize = 256 * 1024;
 /// Bytes that are read at once while a block is searched.
 const STEP: usize = 64 * 1024;
 
@@ -481,89 +363,6 @@ impl<R: Read> Iterator for SegmentReader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_block().transpose()
     }
-}
-
-/// Decodes a head and checks its lengths; returns it with the length of its payload.
-pub fn expected(head: &[u8]) -> Result<(BlockHead, usize), SegmentErrorKind> {
-    let magic = head.get(..BLOCK_MAGIC.len()).unwrap_or(head);
-    if !BLOCK_MAGIC.starts_with(magic) {
-        return Err(SegmentErrorKind::NoBlock);
-    }
-    let about = BlockHead::from_bytes(head.first_chunk().ok_or_else(|| short(HEAD, head.len()))?);
-    let len = about.bytes as usize;
-    if len > LONGEST_PAYLOAD || about.slots as usize != len / SLOT {
-        return Err(SegmentErrorKind::Block);
-    }
-    Ok((about, len))
-}
-
-/// Appends up to `len` bytes.
-fn fill(from: &mut impl Read, bytes: &mut Vec<u8>, len: usize) -> Result<usize, SegmentErrorKind> {
-    let begin = bytes.len();
-    fill_from(from, bytes, begin, len)
-}
-
-/// Reads up to `len` bytes to offset `begin`; `bytes` ends with them. Memory grows with the bytes that are there and not with
-/// a damaged length, and bytes that are already allocated are not cleared first.
-fn fill_from(from: &mut impl Read, bytes: &mut Vec<u8>, begin: usize, len: usize) -> Result<usize, SegmentErrorKind> {
-    let (mut at, end) = (begin, begin + len);
-    let read = loop {
-        if at == end {
-            break Ok(());
-        }
-        let room = end.min(bytes.len().max(at + MOST_AT_ONCE));
-        bytes.resize(room, 0);
-        match from.read(&mut bytes[at..]) {
-            Ok(0) => break Ok(()),
-            Ok(count) => at += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => break Err(SegmentErrorKind::Io(error)),
-        }
-    };
-    bytes.truncate(at);
-    read.map(|()| at - begin)
-}
-
-/// The check of a block's checksum, for a caller that goes through its slots anyway.
-pub struct BlockChecksum {
-    sum: Checksum,
-    said: u64,
-}
-
-impl BlockChecksum {
-    /// Begins the check of the block with this head and a payload of `len` bytes.
-    pub fn of_block(head: &[u8; HEAD], len: usize) -> Self {
-        Self::new(head, 48, len)
-    }
-
-    /// Begins the check of a checksum that stands at `at` and was calculated with a zero there.
-    fn new(head: &[u8; HEAD], at: usize, len: usize) -> Self {
-        let (mut copy, mut sum) = (*head, Checksum::new(HEAD + len));
-        copy[at..at + 8].fill(0);
-        sum.add(&copy);
-        Self { sum, said: word(head, at) }
-    }
-
-    /// Adds the next slot of the payload.
-    #[inline(always)]
-    pub fn add_slot(&mut self, slot: &Words) {
-        self.sum.add_slot(slot);
-    }
-
-    /// Whether the checksum is right, with the rest of the payload.
-    pub fn holds(mut self, rest: &[u8]) -> bool {
-        self.sum.add(rest);
-        self.sum.end() == self.said
-    }
-}
-
-/// Whether the bytes are as they were written: the checksum at `at` is right.
-fn is_well_formed(head: &[u8], at: usize, rest: &[u8]) -> bool {
-    head.first_chunk().is_some_and(|head| BlockChecksum::new(head, at, rest.len()).holds(rest))
-}
-
-fn short(wanted: usize, found: usize) -> SegmentErrorKind {
-    SegmentErrorKind::Short { wanted: wanted as u64, found: found as u64 }
 }
 
 #[cfg(test)]

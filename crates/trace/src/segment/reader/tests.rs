@@ -1,4 +1,5 @@
 use super::*;
+use crate::segment::format::{BlockHead, SLOT};
 
 /// A small file and where its pieces end.
 fn sample() -> (Vec<u8>, Vec<usize>) {

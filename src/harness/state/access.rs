@@ -1,10 +1,10 @@
 //! Access to the state of the harness, under its lock and in its heap.
 
-use super::aclshim_error::{self, *};
-use super::lock::{self, HarnessLock};
-use super::state::State;
 use crate::guest::state::{self, ShimState};
 use crate::guest::{edge, thread};
+use crate::harness::aclshim_error::{self, *};
+use crate::harness::state::State;
+use crate::harness::state::lock::{self, HarnessLock};
 use aclshim_core::heap::Heap;
 use core::sync::atomic::Ordering;
 

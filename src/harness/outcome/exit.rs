@@ -1,7 +1,7 @@
 //! The exit status of the process after failed expectations.
 
-use super::lock;
 use crate::guest::edge;
+use crate::harness::state::lock;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};

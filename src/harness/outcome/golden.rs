@@ -3,15 +3,15 @@
 //! Texts and messages are made under the lock. The file is read and written without the lock, in no memory of the host's,
 //! so that no thread waits for a slow file.
 
-use super::aclshim_error;
-use super::expectation::{Expectation, Failure};
-use super::file::{self, FileError};
-use super::state::{Scope, State};
-use super::{access, lock, wording};
+use super::{file, wording};
 use crate::guest::edge;
+use crate::harness::aclshim_error;
+use crate::harness::state::expectation::{Expectation, Failure};
+use crate::harness::state::{Scope, State, access, lock};
 use crate::settings::settings;
 use aclshim_facts::settings::Golden;
 use aclshim_golden::{GoldenRun, compare, text};
+use aclshim_trace::system::contents::{Contents, ReadError};
 use std::ffi::CString;
 use std::io;
 
@@ -60,27 +60,27 @@ pub fn judge(actual: &ActualRun, scope: &str) -> Result<Option<Failure>, aclshim
         let text = format!("{}{} {what}\n", wording::title(scope), actual.path.to_string_lossy());
         Failure { kind: "golden", text }
     };
-    let cannot = |verb: &str, error: FileError, hint: &str| {
+    let cannot = |verb: &str, error: ReadError, hint: &str| {
         access::with(|_| {
             let why = match error {
-                FileError::System(error) => io::Error::from_raw_os_error(error).to_string(),
-                FileError::NotPlain => "not a plain file".into(),
-                FileError::NotText => "not a text".into(),
-                FileError::Memory => "there is no memory left for the calls".into(),
+                ReadError::System(error) => io::Error::from_raw_os_error(error).to_string(),
+                ReadError::NotPlain => "not a plain file".into(),
+                ReadError::NotText => "not a text".into(),
+                ReadError::Memory => "there is no memory left for the calls".into(),
             };
             Some(said(&format!("cannot be {verb}: {why}{hint}")))
         })
     };
     let is_update = settings().golden == Golden::Update;
     let (verb, hint) = if is_update { ("written", "") } else { ("read", " (write it: ACLSHIM_GOLDEN=update)") };
-    let Some(new) = &actual.text else { return cannot(verb, FileError::Memory, "") };
-    let blocking_signals = |work: &dyn Fn() -> Result<Option<file::Pages>, FileError>| {
-        edge::with_signals_blocked(work).unwrap_or(Err(FileError::System(libc::EIO)))
+    let Some(new) = &actual.text else { return cannot(verb, ReadError::Memory, "") };
+    let blocking_signals = |work: &dyn Fn() -> Result<Option<Contents>, ReadError>| {
+        edge::with_signals_blocked(work).unwrap_or(Err(ReadError::System(libc::EIO)))
     };
-    let read = blocking_signals(&|| file::read(&actual.path).map(Some));
+    let read = blocking_signals(&|| Contents::read(&actual.path, None).map(Some));
     let old = match &read {
-        Ok(Some(pages)) => core::str::from_utf8(pages.bytes()).map_err(|_| FileError::NotText),
-        Ok(None) => Err(FileError::NotText),
+        Ok(Some(contents)) => contents.as_str(),
+        Ok(None) => Err(ReadError::NotText),
         Err(error) => Err(*error),
     };
     match old {
@@ -96,7 +96,7 @@ pub fn judge(actual: &ActualRun, scope: &str) -> Result<Option<Failure>, aclshim
                 })
             })?;
             match compared {
-                None => return cannot("compared", FileError::Memory, ""),
+                None => return cannot("compared", ReadError::Memory, ""),
                 // Only its comments may be others: they stay.
                 Some(None) => return Ok(None),
                 Some(Some(failure)) if !is_update => return Ok(Some(failure)),
@@ -104,7 +104,7 @@ pub fn judge(actual: &ActualRun, scope: &str) -> Result<Option<Failure>, aclshim
             }
         }
         // There is none yet, or it holds something else.
-        Err(FileError::System(libc::ENOENT) | FileError::NotText) if is_update => {}
+        Err(ReadError::System(libc::ENOENT) | ReadError::NotText) if is_update => {}
         Err(error) => return cannot(verb, error, hint),
     }
     match blocking_signals(&|| file::write(&actual.path, &actual.unfinished, new.as_bytes()).map(|()| None)) {

@@ -1,11 +1,11 @@
 //! The end of a scope: judged under the lock, reported without it.
 
-use super::expect;
-use super::expectation::Failure;
 use super::golden::{self, ActualRun};
-use super::state::{Scope, State};
-use super::{access, exit, results, text};
+use super::{exit, expect, results};
 use crate::guest::{edge, log};
+use crate::harness::aclshim_error::{self, ACLSHIM_BUSY};
+use crate::harness::state::expectation::Failure;
+use crate::harness::state::{Scope, State, access, lock};
 use crate::record::annotate::annotate_scope_end;
 use crate::settings::settings;
 
@@ -50,7 +50,7 @@ impl Ended {
             match golden::judge(run, &self.scope.name) {
                 Ok(failure) => self.failures.extend(failure), // there is room
                 Err(_) => {
-                    text::print_line(format_args!("the calls of a scope could not be compared with a file"));
+                    log::print_line(format_args!("the calls of a scope could not be compared with a file"));
                     count += 1;
                 }
             }
@@ -65,7 +65,7 @@ impl Ended {
             line.all(|line| log::append(settings().results.as_c_str(), line.as_bytes()))
         });
         if is_written == Some(false) || !is_whole {
-            text::print_line(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
+            log::print_line(format_args!("the file that ACLSHIM_RESULTS names cannot be written to"));
         }
         let _ = annotate_scope_end(self.scope.id as u32, count);
         access::drop_locked(self);
@@ -90,4 +90,31 @@ pub fn report_all(mut ended: Vec<Ended>) {
     if ended.capacity() > 0 {
         access::drop_locked(ended);
     }
+}
+
+/// Runs after the program's own exit handlers: ends the scopes that are still open, and sets the exit status.
+pub fn at_exit() {
+    if lock::existing().is_none() {
+        return;
+    }
+    if let Err(ACLSHIM_BUSY) = end_all() {
+        log::print_line(format_args!(
+            "a handler has jumped out of the harness, or its thread has ended there: what is expected of scopes that \
+             were open then could not be judged"
+        ));
+        exit::fail(1);
+    }
+    exit::arm_if_failed();
+}
+
+/// Ends the scopes that still have expectations when the program ends; these have failed.
+fn end_all() -> Result<(), aclshim_error> {
+    while let Some(ended) = access::with(|state| {
+        let at = state.scopes.iter().position(Scope::has_expectations)?;
+        let scope = state.scopes.remove(at);
+        Some(Ended::never_ended(state, scope))
+    })? {
+        ended.report();
+    }
+    Ok(())
 }

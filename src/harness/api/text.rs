@@ -1,13 +1,11 @@
-//! Texts that C passes, and the message on standard error about one that is invalid.
+//! Texts that C passes. One that is invalid is reported on standard error.
 
-use super::aclshim_error::{self, *};
-use crate::guest::{edge, log};
+use crate::guest::log::print_line;
+use crate::harness::aclshim_error::{self, *};
 use aclshim_facts::rule::Rule;
 use aclshim_facts::rules::RULES;
 use aclshim_facts::selector::Selector;
-use aclshim_facts::text::Text;
 use core::ffi::{CStr, c_char};
-use core::fmt::{self, Write};
 use std::borrow::Cow;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -109,13 +107,4 @@ impl<'a> CallerText<'a> {
         let path = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
         CString::new(path.into_os_string().into_vec()).unwrap_or_default()
     }
-}
-
-/// Prints a line on standard error, for the author of the program.
-pub fn print_line(line: fmt::Arguments<'_>) {
-    edge::with_signals_blocked(|| {
-        let mut text = Text::<1024>::new();
-        let _ = writeln!(text, "aclshim: {line}");
-        log::to_stderr(text.as_bytes());
-    });
 }

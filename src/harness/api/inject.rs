@@ -1,8 +1,10 @@
 //! Injections of a scope; [`crate::inject`] applies them.
 
-use super::aclshim_error::{self, *};
-use super::text::{self, CallerText};
-use super::{access, aclshim_scope, state};
+use super::text::CallerText;
+use crate::guest::log;
+use crate::harness::aclshim_error::{self, *};
+use crate::harness::aclshim_scope;
+use crate::harness::state::{self, access};
 use crate::inject::{self, Refused};
 
 /// Sets injections for the calls that a scope sees; how many.
@@ -20,12 +22,12 @@ pub fn set(scope: aclshim_scope, given: &CallerText<'_>) -> Result<i64, aclshim_
     };
     Err(match refused {
         Refused::Nonsense(nonsense) => {
-            text::print_line(format_args!("an injection makes no sense: {}", nonsense.in_text(given.bytes())));
+            log::print_line(format_args!("an injection makes no sense: {}", nonsense.in_text(given.bytes())));
             ACLSHIM_NONSENSE
         }
         Refused::Room | Refused::Memory => ACLSHIM_MEMORY,
         Refused::Production => {
-            text::print_line(format_args!("an injection is refused, because ACLSHIM_PRESET=production"));
+            log::print_line(format_args!("an injection is refused, because ACLSHIM_PRESET=production"));
             ACLSHIM_REFUSED
         }
     })

@@ -1,9 +1,10 @@
 //! Whether what is expected of a scope was met.
 
-use super::entry::{Entry, EntryFinding};
-use super::expectation::{Bounds, Expectation, Failure, NamedSelector};
-use super::state::{Scope, State};
-use super::{aclshim_error, wording};
+use super::wording;
+use crate::harness::aclshim_error;
+use crate::harness::state::entry::{Entry, EntryFinding};
+use crate::harness::state::expectation::{Bounds, Expectation, Failure, NamedSelector};
+use crate::harness::state::{Scope, State};
 use aclshim_facts::rule::{Rule, Severity};
 use std::fmt::Write;
 

@@ -1,11 +1,11 @@
 //! A call that a scope sees.
 
-use super::aclshim_direction::*;
-use super::aclshim_flag::*;
-use super::aclshim_state::*;
-use super::{aclshim_call, aclshim_item};
 use crate::check::judgement::{JudgedFinding, Judgement};
 use crate::check::{policy, world};
+use crate::harness::aclshim_direction::*;
+use crate::harness::aclshim_flag::*;
+use crate::harness::aclshim_state::*;
+use crate::harness::{aclshim_call, aclshim_item};
 use crate::loader::names::NAMES;
 use crate::record::frame::Words;
 use aclshim_core::arrays::Copied;

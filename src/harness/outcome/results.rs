@@ -1,8 +1,8 @@
 //! Results of the scopes of a test, a line of JSON each (`ACLSHIM_RESULTS`): `aclshim test` reads them.
 
 use super::expect::{expected, findings};
-use super::expectation::Failure;
-use super::state::{Reach, Scope, State};
+use crate::harness::state::expectation::Failure;
+use crate::harness::state::{Reach, Scope, State};
 use crate::settings::settings;
 use aclshim_facts::rule::{Rule, Severity};
 use aclshim_trace::system::clock::monotonic_ns;

@@ -9,9 +9,9 @@
 //!
 //! The lock lies on a page that the kernel wipes in a fork child: it begins with no state, and finds the lock free.
 
-use super::aclshim_error::{self, *};
 use crate::guest::edge;
 use crate::guest::thread::{self, stack};
+use crate::harness::aclshim_error::{self, *};
 use aclshim_core::heap::Heap;
 use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;

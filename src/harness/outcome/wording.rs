@@ -1,8 +1,8 @@
 //! Messages about a scope: calls, findings and expectations as text.
 
-use super::aclshim_flag::*;
-use super::entry::{CallState, Entry, EntryFinding};
-use super::names::Names;
+use crate::harness::aclshim_flag::*;
+use crate::harness::state::entry::{CallState, Entry, EntryFinding};
+use crate::harness::state::names::Names;
 use aclshim_facts::abi::aclrtMemcpyKind;
 use aclshim_facts::code;
 use std::fmt::Write;

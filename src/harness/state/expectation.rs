@@ -1,6 +1,6 @@
 //! Expectations of a scope.
 
-use super::aclshim_error;
+use crate::harness::aclshim_error;
 use aclshim_facts::rule::{Rule, Severity};
 use aclshim_facts::selector::Selector;
 use std::ffi::CString;
@@ -17,7 +17,7 @@ pub enum Expectation {
     Finding { rule: &'static Rule, count: u64 },
     /// No finding of at least this severity but those that are expected.
     Clean { severity: Severity },
-    /// The calls are those of a file: judged by [`super::golden`], where there is time for files.
+    /// The calls are those of a file: judged by [`crate::harness::outcome::golden`], without the lock.
     Golden { path: CString },
     /// An argument of this function was refused: always fails.
     Refused { function: &'static str, error: aclshim_error },
