@@ -6,6 +6,7 @@ mod mutation;
 
 use crate::case::{Attribute, Case, Context, DATA, Item, Lists, Situation, Spot, Stream, Value};
 use aclshim_facts::Function;
+use aclshim_facts::call::Form;
 use mutation::mutation;
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any};
@@ -82,31 +83,29 @@ const ROWS: &[(&[Spot], &[Spot], &[i32])] =
 
 /// A call of the function that most products accept.
 fn good(function: Function) -> BoxedStrategy<Good> {
-    use Function as F;
     let plain = |arguments: BoxedStrategy<Vec<Value>>| arguments.prop_map(|values| (values, None)).boxed();
-    match function {
-        F::aclrtMemcpy => plain(linear(NOW).boxed()),
-        F::aclrtMemcpyAsync | F::aclrtMemcpyAsyncWithCondition => plain(on(linear(LINEAR))),
-        F::aclrtMemcpy2d => plain(pitched(ROWS_NOW).boxed()),
-        F::aclrtMemcpy2dAsync => plain(on(pitched(ROWS))),
-        F::aclrtMemcpyBatch | F::aclrtMemcpyBatchV2 => batch(function, Just(Vec::new()).boxed()),
-        F::aclrtMemcpyBatchAsync | F::aclrtMemcpyBatchAsyncV2 => {
-            batch(function, own_stream().prop_map(|stream| vec![stream]).boxed())
-        }
-        F::aclrtMemcpyAsyncWithOffset => {
+    let call = function.call(&[]);
+    match (call.form, call.stream.is_some()) {
+        (Form::Linear { .. }, false) => plain(linear(NOW).boxed()),
+        (Form::Linear { .. }, true) => plain(on(linear(LINEAR))),
+        (Form::Pitched { .. }, false) => plain(pitched(ROWS_NOW).boxed()),
+        (Form::Pitched { .. }, true) => plain(on(pitched(ROWS))),
+        (Form::Batch(_), false) => batch(function, Just(Vec::new()).boxed()),
+        (Form::Batch(_), true) => batch(function, own_stream().prop_map(|stream| vec![stream]).boxed()),
+        (Form::Indirect { .. }, _) => {
             let cell = || (0u16..16).prop_map(|cell| Value::Pointer(Spot::Cells, cell * 8));
             let cells = (cell(), 64u64..256, 0u64..32, cell(), 1u64..32, 0u64..64);
             plain(on(cells.prop_map(|(dst, max, dst_offset, src, count, src_offset)| {
                 vec![dst, number(max), number(dst_offset), src, number(count), number(src_offset), kind(6)]
             })))
         }
-        F::aclrtMemcpyAsyncWithDesc => plain(on(sheet().prop_map(|desc| vec![desc, kind(6)]))),
-        F::aclrtMemcpyFromSymbol => plain(from_symbol().boxed()),
-        F::aclrtMemcpyFromSymbolAsync => plain(on(from_symbol())),
-        F::aclrtMemcpyToSymbol => plain(to_symbol().boxed()),
-        F::aclrtMemcpyToSymbolAsync => plain(on(to_symbol())),
-        F::aclrtGetMemcpyDescSize => plain(Just(vec![kind(6), Value::Pointer(Spot::Answer, 0)]).boxed()),
-        F::aclrtSetMemcpyDesc => {
+        (Form::Described { .. }, _) => plain(on(sheet().prop_map(|desc| vec![desc, kind(6)]))),
+        (Form::FromSymbol { .. }, false) => plain(from_symbol().boxed()),
+        (Form::FromSymbol { .. }, true) => plain(on(from_symbol())),
+        (Form::ToSymbol { .. }, false) => plain(to_symbol().boxed()),
+        (Form::ToSymbol { .. }, true) => plain(on(to_symbol())),
+        (Form::DescSize { .. }, _) => plain(Just(vec![kind(6), Value::Pointer(Spot::Answer, 0)]).boxed()),
+        (Form::SetDesc { .. }, _) => {
             let described = (sheet(), select(&DEVICE[..2]), 0u16..8, 0u16..8, fits());
             plain(
                 described
@@ -117,10 +116,10 @@ fn good(function: Function) -> BoxedStrategy<Good> {
                     .boxed(),
             )
         }
-        F::aclrtMemset => plain(fill().boxed()),
-        F::aclrtMemsetAsync => plain(on(fill())),
-        F::aclrtMemsetD32 => plain(fill_words().boxed()),
-        F::aclrtMemsetD32Async => plain(on(fill_words())),
+        (Form::Fill { .. }, false) => plain(fill().boxed()),
+        (Form::Fill { .. }, true) => plain(on(fill())),
+        (Form::FillWords { .. }, false) => plain(fill_words().boxed()),
+        (Form::FillWords { .. }, true) => plain(on(fill_words())),
     }
 }
 
