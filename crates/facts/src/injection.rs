@@ -6,10 +6,10 @@
 //! |---|---|
 //! | `nth=3` | the third of these calls |
 //! | `every=10` | the tenth, the twentieth, ... |
-//! | `probability=0.01 seed=42` | one in a hundred, by chance: the same ones in every run with this seed (0 if none is named) |
-//! | `times=2` | no more than so often |
+//! | `probability=0.01 seed=42` | one in a hundred, by chance: in every run with this seed the same calls (0 if none is named) |
+//! | `times=2` | at most this often |
 //! | `return=CODE` | the call is not forwarded, and returns this code |
-//! | `then_return=CODE` | it is forwarded, and returns this code all the same |
+//! | `then_return=CODE` | it is forwarded, and returns this code |
 //! | `delay=5ms`, `delay_after=5ms` | it waits before it is forwarded, or before it returns |
 //! | `fail_index=2` | this is written to `failIndex`, where the function has one |
 //!
@@ -28,15 +28,15 @@ mod tests;
 pub struct Injection {
     /// Which calls.
     pub selector: Selector,
-    /// Which of these.
+    /// Which of the selected calls.
     pub when: When,
-    /// At most so often.
+    /// Maximum number of calls that it is applied to.
     pub times: Option<u64>,
     /// What is done to them.
     pub what: What,
 }
 
-/// Which of the calls that a selector means.
+/// Which of the calls that a selector selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// All of them.
@@ -47,18 +47,18 @@ pub enum When {
     Every(u64),
     /// Some by chance.
     Chance {
-        /// How likely it is.
+        /// The probability of each call.
         probability: Probability,
-        /// Which chances these are.
+        /// The seed of the random numbers.
         seed: u64,
     },
 }
 
-/// How likely something is, from 0 to 1.
+/// A probability, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability(u64);
 
-/// What [`Probability`] counts in: what a `f64` holds exactly.
+/// The denominator of a [`Probability`]: an `f64` holds its numerators exactly.
 const CERTAIN: u64 = 1 << 53;
 
 /// What is done to a call.
@@ -133,8 +133,8 @@ impl Injection {
         Ok(Self { selector, when, times: draft.times, what })
     }
 
-    /// Whether it strikes the call with this number, from 1 on, among those that its selector means: for the same number
-    /// always the same answer. [`times`](Self::times) is left to the caller where [`numbers`](Self::is_numbered) cannot tell.
+    /// Whether it is applied to the call with this number, from 1 on, among those that its selector selects. The answer depends
+    /// on the number alone. [`times`](Self::times) is left to the caller where [`numbers`](Self::is_numbered) cannot tell.
     pub fn strikes(&self, number: u64) -> bool {
         let (is_hit, before) = match self.when {
             When::Always => (true, number - 1),
@@ -145,7 +145,7 @@ impl Injection {
         is_hit && self.times.is_none_or(|times| before < times)
     }
 
-    /// Whether [`strikes`](Self::strikes) has the limit in it: how often it has struck before follows from the number.
+    /// Whether [`strikes`](Self::strikes) respects the limit: the number says how often it was applied before.
     pub fn is_numbered(&self) -> bool {
         !matches!(self.when, When::Chance { .. })
     }
@@ -212,7 +212,7 @@ impl Probability {
     }
 
     /// Whether it holds for a number: drawn from the seed and the number alone, so that threads which take their numbers
-    /// in another order draw the same.
+    /// in another order get equal results.
     fn holds(self, seed: u64, number: u64) -> bool {
         // SplitMix64, at that position of its sequence.
         let mut drawn = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -223,7 +223,7 @@ impl Probability {
 }
 
 impl fmt::Display for Injection {
-    /// As it could be written.
+    /// The text of an equal injection.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.selector.fmt(f)?;
         match self.when {

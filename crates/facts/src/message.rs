@@ -40,7 +40,7 @@ fn outcome(rule: &Rule, finding: &Finding, returned: Option<aclError>) -> String
             let here = returned.map_or(String::new(), |returned| format!("; {}", here(returned)));
             format!("{what}{here}")
         }
-        // What it has done says more than what it does.
+        // What it has done with this call says more than what it does in general.
         Outcome::Accepted | Outcome::Perhaps(_) if returned.is_some() => returned.map(here).unwrap_or_default(),
         Outcome::Accepted => "by itself the vendor accepts this".into(),
         Outcome::Perhaps(code) => format!("the vendor may return {code} ({})", code_name(code)),
@@ -123,7 +123,7 @@ const ARGUMENTS: &[&str] = &["kind", "width", "height", "count", "ptr", "offset"
 pub struct Reasons {
     /// Rules that the call breaks, the most likely first, in the order of the vendor's checks.
     pub likely: Vec<&'static Rule>,
-    /// Rules that it could break for all that is known.
+    /// Rules that it may break: too little is known to tell.
     pub possible: Vec<&'static Rule>,
 }
 

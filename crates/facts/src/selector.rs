@@ -1,4 +1,4 @@
-//! The small language for "which calls": words with blanks between, and all of them must hold.
+//! Selectors: a small language that selects calls. A call must match all words of the text, which blanks separate.
 //!
 //! | word | the calls |
 //! |---|---|
@@ -27,14 +27,14 @@ pub mod words;
 pub use known::{Known, Nameless, Names};
 use words::{Name, Nonsense, Word};
 
-/// Kinds, sizes or codes in one word, at most.
+/// Maximum number of kinds, sizes or codes in one word.
 const FEW: usize = 8;
 type Few<T> = [Option<T>; FEW];
 
-/// Which calls.
+/// A parsed selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selector {
-    /// One bit a function; 0 if no word speaks of them.
+    /// One bit a function; 0 if no word names a function.
     functions: u32,
     kinds: Few<i32>,
     /// One bit a direction.
@@ -89,10 +89,10 @@ impl Selector {
         site: None,
     };
 
-    /// What may stand before `=`.
+    /// The keys: what may stand before `=`.
     pub const KEYS: [&[u8]; 8] = [b"kind", b"direction", b"size", b"code", b"stream", b"dst", b"src", b"site"];
 
-    /// What the text means.
+    /// Parses a selector.
     pub fn parse(text: &[u8]) -> Result<Self, Nonsense> {
         let mut selector = Self::EVERY;
         for word in words::split(text) {
@@ -101,7 +101,7 @@ impl Selector {
         Ok(selector)
     }
 
-    /// One word more.
+    /// Adds a word.
     pub fn add(&mut self, word: &Word<'_>) -> Result<(), Nonsense> {
         match word.key {
             None => self.add_functions(word),
@@ -156,22 +156,22 @@ impl Selector {
         Ok(())
     }
 
-    /// Whether it asks for what a call has returned.
+    /// Whether it selects by the code that a call returned.
     pub fn asks_for_code(&self) -> bool {
         self.codes[0].is_some()
     }
 
-    /// Whether it asks for what only the arrays of a batch tell: its direction or its bytes.
+    /// Whether it selects by direction or bytes, which for a batch only its arrays hold.
     pub fn asks_for_arrays(&self) -> bool {
         self.directions != 0 || self.sizes[0].is_some()
     }
 
-    /// Whether it may mean calls of this function.
+    /// Whether it may select calls of this function.
     pub fn has(&self, function: Function) -> bool {
         self.functions == 0 || self.functions >> function as u8 & 1 == 1
     }
 
-    /// Whether a call is meant. Names are asked for last, and only where a word speaks of them.
+    /// Whether it selects a call. Names are looked up last, and only if a word needs them.
     pub fn matches(&self, call: &Known<'_>, names: &(impl Names + ?Sized)) -> bool {
         self.has(call.function)
             && (self.directions == 0 || self.directions >> call.direction as u8 & 1 == 1)
@@ -195,7 +195,7 @@ impl Selector {
             })
     }
 
-    /// Whether one run of bytes goes to and comes from where the words say.
+    /// Whether one range of a call matches `dst=` and `src=`.
     fn is_between(&self, ends: &[Ends], names: &(impl Names + ?Sized)) -> bool {
         if self.dst.is_none() && self.src.is_none() {
             return true;
@@ -207,7 +207,7 @@ impl Selector {
     }
 }
 
-/// Whether one of what is wanted holds for what is known; nothing is wanted if the first is none.
+/// Whether the known value matches one of the wanted ones, or none is wanted.
 fn is_any<W: Copy, T: Copy>(wanted: &Few<W>, known: Option<T>, is: impl Fn(W, T) -> bool) -> bool {
     wanted[0].is_none() || known.is_some_and(|known| wanted.iter().flatten().any(|wanted| is(*wanted, known)))
 }
@@ -278,7 +278,7 @@ fn site(word: &Word<'_>) -> Result<Site, Nonsense> {
 }
 
 impl fmt::Display for Selector {
-    /// As it could be written; every call is `*`.
+    /// The text of an equal selector; `*` for every call.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_functions(self.functions, f)?;
         list(f, "kind", &self.kinds, |f, kind| match crate::vendor::abi::aclrtMemcpyKind(kind).name() {

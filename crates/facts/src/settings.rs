@@ -169,7 +169,7 @@ impl Setting {
 }
 
 impl FormSetting {
-    /// The form that is set; `None` for `auto`.
+    /// The run mode that is set; `None` for `auto`.
     pub fn run_mode(self) -> Option<RunMode> {
         match self {
             FormSetting::Auto => None,

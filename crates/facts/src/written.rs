@@ -1,4 +1,4 @@
-//! Values as people write them in settings, selectors and on the command line: bytes in, nothing of the heap.
+//! Parsers of the values in settings, selectors and command lines. They allocate nothing.
 
 use crate::call::direction::Direction;
 use crate::vendor::abi::KINDS;
@@ -47,7 +47,7 @@ pub fn signed(text: &[u8]) -> Option<i32> {
     i32::try_from(sign * i64::try_from(number(digits)?).ok()?).ok()
 }
 
-/// A number and a unit, in whatever letters.
+/// A number and a unit, in upper or lower case.
 fn with_unit(text: &[u8], units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.iter().position(|letter| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(digits);
@@ -86,14 +86,14 @@ pub fn code(text: &[u8]) -> Option<i32> {
     named.or_else(|| text.eq_ignore_ascii_case(b"ACL_SUCCESS").then_some(code::ACL_SUCCESS)).or_else(|| signed(text))
 }
 
-/// A direction: `h2d`, or as the kind of that name is written.
+/// A direction: `h2d`, or any spelling of the kind of that name.
 pub fn direction(text: &[u8]) -> Option<Direction> {
     let named = Direction::ALL.into_iter().find(|one| one.short().as_bytes().eq_ignore_ascii_case(text));
     let by_kind = || kind(text).filter(|_| signed(text).is_none()).map(Direction::of_kind);
     named.or_else(|| by_kind().filter(|one| *one != Direction::Unknown))
 }
 
-/// Whether a name is as a pattern says, in which `*` stands for anything.
+/// Whether a name matches a pattern, in which `*` stands for anything.
 pub fn is_like(pattern: &[u8], name: &[u8]) -> bool {
     // Where the last `*` stood, and how much of the name it has taken.
     let (mut at, mut in_name, mut star) = (0, 0, None);

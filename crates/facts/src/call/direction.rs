@@ -1,11 +1,11 @@
-//! Which way the bytes of a copy go, as far as its arguments tell.
+//! The direction of a copy, as far as its arguments say.
 
 use crate::vendor::abi::{
     DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_BUF_TO_DEVICE, HOST_TO_DEVICE, HOST_TO_HOST, INNER_DEVICE_TO_DEVICE,
     INTER_DEVICE_TO_DEVICE,
 };
 
-/// Which way bytes go.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// From the host to a device.
@@ -16,7 +16,7 @@ pub enum Direction {
     DeviceToDevice,
     /// Within the host.
     HostToHost,
-    /// The arguments do not tell: a fill, the kind DEFAULT, a batch that goes both ways.
+    /// The arguments do not say: a fill, the kind DEFAULT, a batch that goes both ways.
     Unknown,
 }
 
@@ -25,7 +25,7 @@ impl Direction {
     pub const ALL: [Direction; 5] =
         [Self::HostToDevice, Self::DeviceToHost, Self::DeviceToDevice, Self::HostToHost, Self::Unknown];
 
-    /// As others read it.
+    /// Its name for display.
     pub fn name(self) -> &'static str {
         match self {
             Self::HostToDevice => "host to device",

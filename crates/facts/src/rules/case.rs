@@ -7,8 +7,7 @@ use crate::rules::world::{Memory, Place, Region, RunMode, Stream, Symbol, World}
 use crate::vendor::abi::aclrtMemcpyBatchAttr;
 use crate::vendor::product::{Product, Version};
 
-/// The cases of a rule, where they are needed: in tests and documents. The shim, which every process has to load,
-/// does not.
+/// The cases of a rule, in tests and documents. The shim leaves them out: every process has to load it.
 macro_rules! cases {
     ($($case:tt)*) => {{
         const ALL: &[$crate::rules::case::Case] = &[$($case)*];
@@ -128,9 +127,9 @@ impl Case {
 pub const DEVICE: u64 = 0x1000_0010_0000;
 /// Memory of device 1.
 pub const OTHER: u64 = 0x1000_0020_0000;
-/// Much memory of device 0.
+/// A large block of memory of device 0.
 pub const LARGE: u64 = 0x1100_0000_0000;
-/// A device address where nothing is.
+/// A device address where nothing is allocated.
 pub const FREED: u64 = 0x1000_0f00_0000;
 /// Pinned host memory.
 pub const PINNED: u64 = 0x5000_0000_0000;
@@ -142,7 +141,7 @@ pub const PAGEABLE: u64 = 0x5500_0000_0000;
 pub const SYMBOL: u64 = 0x40_1000;
 /// A stream handle.
 pub const STREAM: u64 = 0x5600_0000_1000;
-/// Where the arrays of a batch stand; their entries are in the scene.
+/// The address of the arrays of a batch; their entries are in the scene.
 pub const ARRAY: u64 = 0x7ffe_0000_1000;
 
 const BLOCK: u64 = 1 << 20;

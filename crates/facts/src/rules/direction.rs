@@ -9,14 +9,14 @@ pub use crate::vendor::abi::{
     INNER_DEVICE_TO_DEVICE,
 };
 
-/// What becomes of the kind that the caller names.
+/// The kind that the runtime carries out, given the kind that the caller names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectiveKind {
     /// Too little is known.
     Unknown,
     /// It does not fit the places: 107000.
     Misfit,
-    /// This one is carried out.
+    /// This kind is carried out.
     Settled {
         /// The kind.
         kind: i32,

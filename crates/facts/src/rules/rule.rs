@@ -28,7 +28,7 @@ pub struct Rule {
     pub scope: Scope,
     /// The worst that breaking it can be.
     pub severity: Severity,
-    /// When it is which severity, and what comes of it; empty where it is always one severity: an error is refused then, and
+    /// The condition and the outcome of each severity; empty where it is always one severity: an error is refused then, and
     /// all else accepted.
     pub grades: &'static [Grade],
     /// What the vendor returns where it refuses the call for this, and when; empty if it never does.
@@ -44,7 +44,7 @@ pub struct Rule {
     pub needs_item_addresses: bool,
     /// What is demanded, in one sentence.
     pub statement: &'static str,
-    /// Who says so.
+    /// Where the vendor demands it.
     pub sources: &'static [Source],
     /// What to do about it.
     pub fix: &'static str,
@@ -60,7 +60,7 @@ pub struct Rule {
 /// When a rule is of one severity, and what comes of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Grade {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The condition for this severity.
     pub when: &'static str,
@@ -77,9 +77,9 @@ pub enum Outcome {
     Refused,
     /// It returns 0.
     Accepted,
-    /// It returns this code, or 0: which of them hangs on what is not known here.
+    /// It returns this code or 0, depending on facts that are not known here.
     Perhaps(aclError),
-    /// Neither says enough: this sentence does.
+    /// Something that only this sentence describes.
     Said(&'static str),
 }
 
@@ -143,7 +143,7 @@ impl Rule {
         self.grades.iter().find(|grade| grade.severity == severity)
     }
 
-    /// What the vendor does with a call of which this rule says so.
+    /// What the vendor does with a call that has a finding of this rule and severity.
     pub fn outcome(&self, severity: Severity) -> Outcome {
         match self.grade(severity) {
             Some(grade) => grade.outcome,
@@ -165,7 +165,7 @@ impl Rule {
 /// When a rule is checked, and of which calls.
 #[derive(Clone, Copy)]
 pub struct Step {
-    /// Who checks it, and of which calls.
+    /// The phase in which it is checked.
     pub phase: Phase,
     /// Its position in the phase: one order for all shapes, in steps of ten.
     pub position: u16,
@@ -274,7 +274,7 @@ impl Verdict {
     }
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Would be refused on another product or release.
@@ -287,7 +287,7 @@ pub enum Severity {
     Error,
 }
 
-/// Where a rule stands written.
+/// A source of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A page of the vendor's documents.
@@ -298,9 +298,9 @@ pub enum Source {
     Runtime(&'static str),
     /// The user-space driver's public source.
     Driver(&'static str),
-    /// Seen when the runtime was run.
+    /// Observed in a run of the runtime.
     Observed(&'static str),
-    /// Written nowhere by the vendor: why we say it.
+    /// Not stated by the vendor: the reason for the rule.
     Ours(&'static str),
 }
 
@@ -311,7 +311,7 @@ pub struct Finding {
     pub argument: u8,
     /// Which item of a batch, or entry of an array.
     pub index: Option<usize>,
-    /// How bad it is here.
+    /// Its severity for this call.
     pub severity: Severity,
     /// What the vendor returns, if it refuses the call for this.
     pub code: aclError,

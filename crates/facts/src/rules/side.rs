@@ -5,12 +5,12 @@ use crate::call::Form;
 use crate::rules::rule::Subject;
 use crate::rules::world::{Place, Region, Symbol};
 
-/// One side.
+/// The source or the destination of a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
     /// Its first byte; 0 where that is not known.
     pub address: usize,
-    /// How many bytes; `None` if that is more than there can be.
+    /// Number of bytes; `None` if that is more than there can be.
     pub size: Option<usize>,
     /// What is known of it.
     pub region: Region,

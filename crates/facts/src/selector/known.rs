@@ -4,30 +4,29 @@ use crate::call::direction::Direction;
 use crate::call::functions::Function;
 use crate::call::{Amount, Call, Ends};
 
-/// What is known of a call when it is asked whether it is meant. What is not known is never meant by a word that speaks
-/// of it.
+/// What is known of a call that a selector is matched against. A word does not match a value that is not known.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
     /// The function.
     pub function: Function,
     /// The kind; a fill or a batch has none.
     pub kind: Option<i32>,
-    /// Which way its bytes go.
+    /// Its direction.
     pub direction: Direction,
-    /// How many bytes it moves.
+    /// Number of bytes that it moves.
     pub bytes: Option<u64>,
-    /// What it returned, if it has.
+    /// The code that it returned; `None` before it returns.
     pub code: Option<i32>,
     /// The stream of an asynchronous call; 0 is the default one.
     pub stream: Option<u64>,
-    /// Where it goes to and comes from: of a batch each item, as far as they are known.
+    /// Destination and source; for a batch those of each item, as far as they are known.
     pub ends: &'a [Ends],
-    /// The address that it returns to.
+    /// Its call site: the return address.
     pub site: u64,
 }
 
 impl Known<'_> {
-    /// What the arguments tell without following a pointer: of a batch neither the direction nor the bytes.
+    /// What the arguments say without following a pointer: for a batch neither direction nor bytes.
     pub fn new(function: Function, call: &Call, site: u64) -> Self {
         let kind = call.kind().map(|kind| kind.0);
         Self {
@@ -46,17 +45,17 @@ impl Known<'_> {
     }
 }
 
-/// Who knows the names of things. Each hands what it knows to `is`, and answers whether that has said yes.
+/// Lookup of names. Each function passes the names that it finds to `is`, and returns whether `is` accepted one.
 pub trait Names {
     /// The name of a stream.
     fn stream(&self, stream: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool;
     /// The names of the memory that an address lies in.
     fn buffer(&self, address: u64, is: &mut dyn FnMut(&[u8]) -> bool) -> bool;
-    /// The file name of the module that an address lies in, and the way from its begin.
+    /// The file name of the module that an address lies in, and the offset in it.
     fn module(&self, address: u64, is: &mut dyn FnMut(&[u8], u64) -> bool) -> bool;
 }
 
-/// Nothing has a name.
+/// A lookup that finds no names.
 pub struct Nameless;
 
 impl Names for Nameless {

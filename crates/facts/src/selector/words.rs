@@ -8,11 +8,11 @@ use core::fmt;
 pub struct Word<'a> {
     /// Where it stands in the text.
     at: usize,
-    /// All of it.
+    /// The whole word.
     text: &'a [u8],
-    /// What stands before `=`.
+    /// The key before `=`.
     pub key: Option<&'a [u8]>,
-    /// What stands behind it, or all.
+    /// The value after `=`, or the whole word.
     pub value: &'a [u8],
 }
 
@@ -36,12 +36,12 @@ pub fn split_from(text: &[u8], base: usize) -> impl Iterator<Item = Word<'_>> {
 }
 
 impl<'a> Word<'a> {
-    /// What is wrong with it.
+    /// An error about this word.
     pub fn nonsense(&self, why: &'static str) -> Nonsense {
         Nonsense { at: self.at, length: self.text.len(), why }
     }
 
-    /// It stands there a second time.
+    /// The error that the word occurs twice.
     pub fn twice(&self) -> Nonsense {
         self.nonsense("stands there twice; several values stand in one word, with commas between")
     }
@@ -81,12 +81,12 @@ pub struct Nonsense {
 }
 
 impl Nonsense {
-    /// All of a part of a text makes none.
+    /// An error about a whole part of a text.
     pub fn of_part(at: usize, length: usize, why: &'static str) -> Self {
         Self { at, length, why }
     }
 
-    /// To be shown: the word, where it stands in `text`, and what is wrong with it.
+    /// For display: the word, its position in `text`, and what is wrong with it.
     pub fn in_text<'a>(&self, text: &'a [u8]) -> Told<'a> {
         Told { word: text.get(self.at..self.at + self.length).unwrap_or_default(), nonsense: *self }
     }
@@ -111,10 +111,10 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// The room of a [`Name`].
+/// Capacity of a [`Name`], in bytes.
 const ROOM: usize = 127;
 
-/// A name with its own room, in which `*` stands for anything.
+/// A name in a buffer of its own, in which `*` stands for anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     length: u8,
@@ -129,12 +129,12 @@ impl Name {
         Some(Self { length: text.len() as u8, bytes })
     }
 
-    /// Its letters.
+    /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 
-    /// Whether another is as this one says.
+    /// Whether another name matches this one.
     pub fn is_like(&self, name: &[u8]) -> bool {
         written::is_like(self.as_bytes(), name)
     }

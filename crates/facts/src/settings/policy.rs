@@ -5,7 +5,7 @@ use crate::rules::rule::Severity;
 /// What is done about a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// The rule is not looked at.
+    /// The rule is not checked.
     Off,
     /// It is reported in the log.
     Log,
@@ -13,7 +13,7 @@ pub enum Action {
     Warn,
     /// The call returns the vendor's code and is not forwarded.
     Refuse,
-    /// The program is ended.
+    /// The program is aborted.
     Abort,
 }
 
@@ -27,7 +27,7 @@ const WORDS: [(&str, Action); 5] = [
 ];
 
 impl Action {
-    /// The one that a word stands for.
+    /// The action of a word.
     pub fn of(word: &[u8]) -> Option<Self> {
         WORDS.iter().find(|(known, _)| known.as_bytes() == word).map(|(_, action)| *action)
     }
@@ -38,20 +38,20 @@ impl Action {
     }
 }
 
-/// The most rules that there can be.
+/// Maximum number of rules.
 pub const MOST: usize = 128;
 
 /// What is done about each rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// What was said of each.
+    /// The action that the settings name for each rule.
     said: [Option<Action>; MOST],
-    /// Whether what the vendor would refuse is refused.
+    /// Whether calls that the vendor would refuse are refused.
     is_enforced: bool,
 }
 
 impl Policy {
-    /// Tells everything, and refuses nothing, but for errors if `is_enforced`.
+    /// Reports all findings and refuses no call, except for errors if `is_enforced`.
     pub const fn new(is_enforced: bool) -> Self {
         Self { said: [None; MOST], is_enforced }
     }
@@ -85,7 +85,7 @@ impl Policy {
         }
     }
 
-    /// Whether something was said of this rule itself.
+    /// Whether the settings name an action for this rule.
     pub fn is_said(&self, rule: usize) -> bool {
         self.said.get(rule).is_some_and(Option::is_some)
     }

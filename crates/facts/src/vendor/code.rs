@@ -1,5 +1,4 @@
-//! The vendor's error codes: those that the shim itself may return or has to tell apart, and the names of all that a
-//! copy may meet.
+//! The vendor's error codes: those that the shim returns or distinguishes, and the names of all that a copy may return.
 
 use crate::vendor::abi::aclError;
 
@@ -25,7 +24,7 @@ pub const ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT: aclError = 107_030;
 pub const ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC: aclError = 107_041;
 /// No device variable.
 pub const ACL_ERROR_RT_INVALID_SYMBOL: aclError = 107_043;
-/// Failure without a further word.
+/// Failure without a reason.
 pub const ACL_ERROR_FAILURE: aclError = 500_001;
 /// The driver's own failure.
 pub const ACL_ERROR_RT_DRV_INTERNAL_ERROR: aclError = 507_899;
