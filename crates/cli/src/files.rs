@@ -85,6 +85,12 @@ pub fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
+/// The ids of all processes.
+pub fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The user that this process has the rights of.
 pub fn own_user() -> u32 {
     // SAFETY: asks for a number.

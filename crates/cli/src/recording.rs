@@ -3,5 +3,6 @@
 pub mod collect;
 pub mod doctor;
 pub mod dropin;
+mod executable;
 pub mod run;
 pub mod test;

@@ -3,12 +3,13 @@
 //! A user may have tens of thousands of subordinate ids, and run programs under each of them in a user namespace. All
 //! of them are that user's. Which user that is, `/etc/subuid` says, or the system: each user namespace has an owner.
 
+use crate::files::processes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long an answer holds.
@@ -143,17 +144,16 @@ pub fn passwd_entry<T>(key: PasswdKey<'_>, read: impl FnOnce(&libc::passwd) -> T
 /// The users of all processes, and who that is: themselves in our own user namespace, in another one its owner.
 fn running() -> BTreeMap<u32, u32> {
     let mut running = BTreeMap::new();
-    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let is_process = process.file_name().to_string_lossy().parse::<u32>().is_ok();
-        let user = process.metadata().ok().filter(|_| is_process).map(|about| about.uid());
+    for process in processes().map(|pid| PathBuf::from(format!("/proc/{pid}"))) {
+        let user = process.symlink_metadata().ok().map(|about| about.uid());
         let Some(user) = user.filter(|user| !running.contains_key(user)) else { continue };
         // Our own workers run as whatever user has a ring: they prove nothing.
-        if parent(&process.path()) == Some(std::process::id()) {
+        if parent(&process) == Some(std::process::id()) {
             continue;
         }
         let map = |path: &Path| fs::read_to_string(path.join("uid_map")).ok();
-        let is_of_ours = map(&process.path()).is_some_and(|of| Some(of) == map("/proc/self".as_ref()));
-        let owner = if is_of_ours { Some(user) } else { namespace_owner(&process.path().join("ns/user")) };
+        let is_of_ours = map(&process).is_some_and(|of| Some(of) == map("/proc/self".as_ref()));
+        let owner = if is_of_ours { Some(user) } else { namespace_owner(&process.join("ns/user")) };
         if let Some(owner) = owner {
             running.insert(user, owner);
         }

@@ -2,7 +2,7 @@
 
 use super::report::{DoctorReport, many};
 use super::setup::is;
-use crate::files::{c_path, may};
+use crate::files::{c_path, may, processes};
 use aclshim_collect::liveness::{Liveness, View};
 use aclshim_facts::settings::{BUDGET, DIR, DRAIN, RING_DIR, RING_SIZE, Setting};
 use aclshim_trace::origin::Origin;
@@ -173,20 +173,14 @@ fn leftovers(report: &mut DoctorReport, folder: &Path) {
 
 /// Reports whether a collector drains rings from outside.
 fn collectors(report: &mut DoctorReport) {
-    let runs: Vec<String> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        .filter(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let mut words = line.split(|&byte| byte == 0);
-            let program = words.next().and_then(|word| word.rsplit(|&byte| byte == b'/').next());
-            program == Some(b"aclshim") && words.next() == Some(b"collect")
-        })
-        .collect();
+    let is_collector = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|&byte| byte == 0);
+        let program = words.next().and_then(|word| word.rsplit(|&byte| byte == b'/').next());
+        program == Some(b"aclshim") && words.next() == Some(b"collect")
+    };
     let outside = is(&DRAIN, "outside");
-    match (runs.first(), outside) {
+    match (processes().find(is_collector), outside) {
         (Some(pid), _) => report.ok("collect", format!("aclshim collect runs (process {pid})")),
         (None, true) => report.warning(
             "collect",

@@ -3,13 +3,12 @@
 use super::image::{HERE, Image, machine_name};
 use super::loader::{self, Listed};
 use super::report::{DoctorReport, Sight, list};
-use crate::files::{c_path, has_capabilities, may};
+use crate::files::{c_path, has_capabilities};
+use crate::recording::executable::{find, interpreter, is_executable};
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The program that is examined.
 #[derive(Default)]
@@ -28,7 +27,7 @@ pub fn look(report: &mut DoctorReport, name: &OsStr, shim: Option<&Image>) -> Do
     report.program = Some(name.to_string_lossy().into_owned());
     report.sight = Some(Sight::Unknown);
     let mut program = DoctoredProgram::default();
-    let Some(mut path) = resolve(name) else {
+    let Some(mut path) = find(name).filter(|path| is_executable(path)) else {
         let seen = format!("{} was not found, or cannot be executed", name.to_string_lossy());
         report.problem("program", seen, "give its path; for a file of a script language name the interpreter too");
         return program;
@@ -36,7 +35,8 @@ pub fn look(report: &mut DoctorReport, name: &OsStr, shim: Option<&Image>) -> Do
     // As often as the kernel does it.
     for _ in 0..4 {
         let Some(interpreter) = interpreter(&path) else { break };
-        let Some(next) = resolve(interpreter.as_os_str()) else {
+        let found = find(interpreter.as_os_str()).filter(|path| is_executable(path));
+        let Some(next) = found else {
             let seen = format!("{} wants {}, which is not there", path.display(), interpreter.display());
             report.problem("program", seen, "mend its first line");
             return program;
@@ -168,54 +168,7 @@ fn libraries(report: &mut DoctorReport, listed: &Listed) {
     }
 }
 
-/// Finds a program as a shell would.
-fn resolve(name: &OsStr) -> Option<PathBuf> {
-    let path = Path::new(name);
-    let is_program = |path: &PathBuf| path.is_file() && may(path, libc::X_OK);
-    if name.as_bytes().contains(&b'/') {
-        return Some(path.to_owned()).filter(is_program);
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).map(|folder| folder.join(path)).find(is_program)
-}
-
-/// The program that a script names in its first line; the argument of `env`, not `env`.
-fn interpreter(path: &Path) -> Option<PathBuf> {
-    let mut begin = Vec::new();
-    File::open(path).ok()?.take(256).read_to_end(&mut begin).ok()?;
-    let line = begin.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
-    let line = String::from_utf8_lossy(line).into_owned();
-    let mut words = line.split_whitespace();
-    let first = PathBuf::from(words.next()?);
-    if first.file_name() != Some(OsStr::new("env")) {
-        return Some(first);
-    }
-    words.find(|word| !word.starts_with('-') && !word.contains('=')).map(PathBuf::from)
-}
-
 fn is_shell(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ["sh", "bash", "dash", "ash", "ksh", "zsh", "fish"].contains(&&*name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_line_names_the_interpreter() {
-        let file = std::env::temp_dir().join(format!("aclshim-doctor-{}", std::process::id()));
-        let cases = [
-            ("#!/bin/sh -e\nexit", Some("/bin/sh")),
-            ("#! /usr/bin/env python3\n", Some("python3")),
-            ("#!/usr/bin/env -S A=1 python3 -u", Some("python3")),
-            ("no script", None),
-            ("", None),
-        ];
-        for (text, expected) in cases {
-            fs::write(&file, text).unwrap();
-            assert_eq!(interpreter(&file), expected.map(PathBuf::from), "{text}");
-        }
-        fs::remove_file(&file).unwrap();
-    }
 }

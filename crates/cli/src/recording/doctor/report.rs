@@ -1,5 +1,6 @@
 //! What the doctor says: lines in groups, each with its remedy, and first of all the verdict.
 
+use crate::output::quantity::plural;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -131,11 +132,7 @@ impl DoctorReport {
 
 /// A number of things, with the plural of their name.
 pub fn many(count: usize, what: &str) -> String {
-    match count {
-        0 => format!("no {what}"),
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    }
+    if count == 0 { format!("no {what}") } else { plural(count as u64, what) }
 }
 
 /// Some names, and how many more there are.

@@ -5,6 +5,7 @@ use super::plan::{Plan, RunRequest};
 use super::rings::{self, RingDrainer, RunFolders};
 use super::summary::RecordSource;
 use super::{NOT_FOUND, NOT_STARTED, program, say};
+use crate::recording::executable::find;
 use aclshim_trace::system::clock::realtime_ns;
 use anyhow::{Context, Result};
 use std::ffi::{CString, OsStr};
@@ -33,7 +34,7 @@ impl RunRequest<'_> {
     /// Runs it to its end; the inner error is the status of a program that could not be started.
     pub fn run(&self) -> Result<Result<CompletedRun, ExitCode>> {
         let name = &self.command[0];
-        let found = program::find(name);
+        let found = find(name);
         let about = found.as_deref().map(program::look).unwrap_or_default();
         let plan = Plan::new(self, about.sanitizer.as_deref())?;
         if !self.quiet {

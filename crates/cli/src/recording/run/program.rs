@@ -1,15 +1,14 @@
 //! What is known of a program before it runs: whether a preload would reach it.
 
 use crate::files::has_capabilities;
+use crate::recording::executable::{find, interpreter};
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, LittleEndian};
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// What is in the way of a preload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,29 +45,19 @@ pub struct ProgramFacts {
     pub sanitizer: Option<String>,
 }
 
-/// Where a program would be found, as the system does.
-pub fn find(name: &OsStr) -> Option<PathBuf> {
-    if name.as_bytes().contains(&b'/') {
-        return Some(name.into());
-    }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let is_executable =
-        |path: &PathBuf| path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_executable)
-}
-
 /// Looks at a program, and at the interpreter of a script. What cannot be read is not judged.
 pub fn look(path: &Path) -> ProgramFacts {
-    let Some(start) = start_of(path) else { return ProgramFacts::default() };
-    if let Some(interpreter) = interpreter(&start) {
+    match interpreter(path) {
         // A script's own rights count for nothing.
-        return start_of(&interpreter).map_or_else(ProgramFacts::default, |_| look_at(&interpreter));
+        Some(name) => find(name.as_os_str()).as_deref().map(look_at).unwrap_or_default(),
+        None => look_at(path),
     }
-    look_at(path)
 }
 
 fn look_at(path: &Path) -> ProgramFacts {
-    let (Ok(about), Ok(bytes)) = (path.metadata(), std::fs::read(path)) else { return ProgramFacts::default() };
+    // Not a pipe or a device: reading one could wait for ever.
+    let Some(about) = path.metadata().ok().filter(Metadata::is_file) else { return ProgramFacts::default() };
+    let Ok(bytes) = std::fs::read(path) else { return ProgramFacts::default() };
     let mut program = of_elf(&bytes, path);
     if program.obstacle.is_none() && is_privileged(path, &about) {
         program.obstacle = Some(Obstacle::Privileged);
@@ -76,26 +65,7 @@ fn look_at(path: &Path) -> ProgramFacts {
     program
 }
 
-fn start_of(path: &Path) -> Option<Vec<u8>> {
-    // Not of a pipe or a device: these could wait for ever.
-    path.metadata().ok().filter(|about| about.is_file())?;
-    let mut start = Vec::new();
-    File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
-    Some(start)
-}
-
-fn interpreter(start: &[u8]) -> Option<PathBuf> {
-    let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
-    let words = || line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
-    let first = Path::new(OsStr::from_bytes(words().next()?));
-    // `#!/usr/bin/env python3`
-    match words().nth(1) {
-        Some(name) if first.ends_with("env") && !name.starts_with(b"-") => find(OsStr::from_bytes(name)),
-        _ => Some(first.into()),
-    }
-}
-
-fn is_privileged(path: &Path, about: &std::fs::Metadata) -> bool {
+fn is_privileged(path: &Path, about: &Metadata) -> bool {
     // SAFETY: these only ask.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     let mode = about.mode();

@@ -1,7 +1,7 @@
 //! Draining the rings of a run from outside, while the program runs and, in a process of its own, afterwards.
 
 use super::say;
-use crate::files::own_user;
+use crate::files::{own_user, processes};
 use aclshim_collect::drain::outside::{Outside, Passed};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingReader};
@@ -123,15 +123,13 @@ impl RingDrainer {
 pub fn still_running(marks: &[Vec<u8>]) -> Vec<u32> {
     // Collectors that were started by a program of a run are no part of it.
     let own = std::fs::read_link("/proc/self/exe").ok();
-    let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_marked = |pid: &u32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let entries: Vec<&[u8]> = environment.split(|&byte| byte == 0).collect();
         marks.iter().all(|mark| entries.contains(&mark.as_slice()))
             && std::fs::read_link(format!("/proc/{pid}/exe")).ok() != own
     };
-    numbers.filter(is_marked).collect()
+    processes().filter(is_marked).collect()
 }
 
 /// Leaves a process behind that drains until all rings of the run and all its processes are gone; its number. It has no
