@@ -4,6 +4,7 @@
 //! tried again. Whoever drains holds the ring file ([`aclshim_trace::reader::lock`]), so there is one at a time,
 //! and the next one goes on where the last one stopped.
 
+use crate::drain::blocks::blocks;
 use crate::findings::judge::Total;
 use crate::findings::module_lookup::ModuleLookup;
 use crate::interpreter::Interpreter;
@@ -20,9 +21,9 @@ use crate::storage::file_names::{FileNameValues, stem};
 use crate::storage::rotation::OutputLocation;
 use crate::storage::segment::TraceWriter;
 use aclshim_facts::settings::Calls;
-use aclshim_trace::origin::{Origin, moment_of};
+use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{MOST_RINGS, ReadMode, Ring, SlotRun};
-use aclshim_trace::record::slot::{self, Layout, Words};
+use aclshim_trace::record::slot::Words;
 use aclshim_trace::ring::layout::Header;
 use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::system::clock::{monotonic_ns, realtime_ns, ticks};
@@ -32,7 +33,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 pub mod adoption;
+pub mod blocks;
 pub mod inside;
+mod lifecycle;
 pub mod outside;
 
 /// So many slots are written at once.
@@ -40,8 +43,6 @@ const RUN: usize = 1024;
 /// Number of slots in which nothing is shown, behind the last that were read, that make a ring count as empty: a slot that was
 /// claimed may be shown after those behind it.
 const GAP: u64 = 64;
-/// How often the pace of the ticks and the sums are written down.
-const MINUTE_NS: u64 = 60_000_000_000;
 
 /// Where a drain runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,19 +263,9 @@ impl Drain {
             }
             let thread = self.thread(number, &ring, &run);
             let head = BlockHead { ring: number, first: run.first, thread, ..self.head(kind::SLOTS, header) };
-            let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
-            let never = unread.saturating_sub(run.overwritten);
             if self.calls != Calls::Off {
-                if run.overwritten > 0 {
-                    let head = BlockHead { kind: kind::LOSS, first: from, ..head };
-                    self.trace.append(&head, &run.overwritten.to_le_bytes())?;
-                }
-                if never > 0 {
-                    let head = BlockHead { kind: kind::NEVER, first: from + run.overwritten, ..head };
-                    self.trace.append(&head, &never.to_le_bytes())?;
-                }
-                if !run.slots.is_empty() {
-                    self.trace.append(&BlockHead { flags: outermost(&run), ..head }, little_endian(&run.slots))?;
+                for (head, payload) in blocks(&run, from, head) {
+                    self.trace.append(&head, &payload)?;
                 }
             }
             // Before they are given back: from then on nobody else can tell.
@@ -324,111 +315,6 @@ impl Drain {
     fn head(&self, kind: u32, header: &Header) -> BlockHead {
         let ticks = if self.is_of_this_boot { ticks(header.clock) } else { 0 };
         BlockHead { kind, ticks, realtime_ns: realtime_ns(), ..BlockHead::default() }
-    }
-
-    /// Says that the process is here, before anything else.
-    pub fn begin(&mut self, header: &Header) {
-        if self.has_begun {
-            return;
-        }
-        // The pace of the ticks is told by two moments, and these must not be too close.
-        let born_ns = header.born.monotonic_ns.load(Ordering::Relaxed);
-        let age = moment_of(header)[2].saturating_sub(born_ns);
-        if let Some(missing) = 2_000_000u64.checked_sub(age) {
-            std::thread::sleep(std::time::Duration::from_nanos(missing));
-        }
-        self.renew(header);
-        self.trace.set_header(bytes_of(header));
-        let origin = &self.interpreter.origin;
-        self.has_begun = self.log.started(origin, self.location.word());
-        self.is_introduced = !origin.product.is_empty();
-        self.learn();
-    }
-
-    /// Notes one more moment in the header, and looks what else it says by now.
-    fn renew(&mut self, header: &Header) {
-        if self.is_of_this_boot {
-            header.later.store(moment_of(header));
-        }
-        self.interpreter.origin = Origin::new(header);
-    }
-
-    /// Takes over what the process has found out of its product by now.
-    fn learn(&mut self) {
-        let Interpreter { judge, origin, .. } = &mut self.interpreter;
-        judge.learn(origin);
-        self.log.settings(judge, origin);
-    }
-
-    /// What is done now and then.
-    fn housekeeping<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>) {
-        let now = monotonic_ns();
-        if now.saturating_sub(self.second) < 1_000_000_000 {
-            return;
-        }
-        self.second = now;
-        self.renew(header);
-        self.log.troubles(header, &self.trace.take_report());
-        let losses = losses(header, ring);
-        self.write_losses(header, losses);
-        if now.saturating_sub(self.minute) >= MINUTE_NS && self.has_begun {
-            self.minute = now;
-            self.calibrate(header);
-            let Interpreter { totals, origin, .. } = &self.interpreter;
-            self.log.statistics(totals, &origin.functions, losses);
-        }
-    }
-
-    /// Writes down what was lost, so that it is known when the ring is gone.
-    fn write_losses(&mut self, header: &Header, losses: Losses) {
-        if losses == self.told || self.calls == Calls::Off {
-            return;
-        }
-        let totals = [losses.not_recorded, losses.overwritten, losses.notes].map(u64::to_le_bytes);
-        if self.trace.append(&self.head(kind::TOTALS, header), totals.as_flattened()).is_ok() {
-            self.told = losses;
-        }
-    }
-
-    fn calibrate(&mut self, header: &Header) {
-        if self.calls != Calls::Off && self.is_of_this_boot {
-            let _ = self.trace.append(&self.head(kind::CALIBRATION, header), &moment_of(header)[2].to_le_bytes());
-        }
-    }
-
-    /// Writes the header down once more: it tells more than at the beginning.
-    fn introduce(&mut self, header: &Header) {
-        // A copy: what the host changes between the sum and the writing would spoil the trace from here on.
-        let bytes = bytes_of(header).to_vec();
-        self.trace.set_header(&bytes);
-        self.interpreter.origin = Origin::new(header);
-        self.learn();
-        let head = self.head(kind::HEADER, header);
-        self.is_introduced = self.calls == Calls::Off || self.trace.append(&head, &bytes).is_ok();
-    }
-
-    /// Says that this was the last of a process, and why.
-    pub fn stop<'a>(&mut self, header: &Header, ring: impl Fn(usize) -> Option<Ring<'a>>, reason: &str) {
-        self.log.troubles(header, &self.trace.take_report());
-        let losses = losses(header, &ring);
-        self.write_losses(header, losses);
-        if !self.has_begun {
-            return;
-        }
-        self.calibrate(header);
-        if self.calls != Calls::Off {
-            let _ = self.trace.end(&self.head(kind::END, header));
-        }
-        for ring in self.interpreter.rings() {
-            self.finish(ring);
-        }
-        let Interpreter { totals, judge, .. } = &self.interpreter;
-        self.log.stopped(reason, totals, judge.totals(), losses);
-        if self.is_well() {
-            for control in (0..rings(header)).filter_map(ring).map(|ring| ring.control) {
-                control.ended.store(control.drained.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
-        }
     }
 
     /// Says that these records were left behind by a process that is gone.
@@ -487,20 +373,4 @@ fn visitors<'a>(
 /// Whether the process knows its product.
 fn is_known(header: &Header) -> bool {
     header.product[0].load(Ordering::Acquire) != 0
-}
-
-/// How many outermost calls a run holds.
-fn outermost(run: &SlotRun) -> u32 {
-    let is_one = |slot: &&Words| {
-        let head = slot::Head(slot[0]);
-        matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !head.is_nested()
-    };
-    run.slots.iter().filter(is_one).count() as u32
-}
-
-/// Slots as bytes. All processors that we run on have the file's order of bytes.
-fn little_endian(slots: &[Words]) -> &[u8] {
-    const { assert!(cfg!(target_endian = "little")) };
-    // SAFETY: whole words, read as bytes.
-    unsafe { std::slice::from_raw_parts(slots.as_ptr().cast(), size_of_val(slots)) }
 }

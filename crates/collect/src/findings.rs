@@ -4,4 +4,5 @@ pub mod judge;
 pub(crate) mod module_lookup;
 pub mod modules;
 pub mod mute;
+pub mod platform;
 pub(crate) mod quick_check;

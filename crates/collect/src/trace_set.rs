@@ -12,14 +12,14 @@ use crate::trace_set::process::From;
 pub use crate::trace_set::process::{Found, Process};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::RingReader;
-use aclshim_trace::record::slot::Words;
-use aclshim_trace::segment::format::{BlockHead, kind};
-use aclshim_trace::segment::reader::{Block, SegmentReader};
+use aclshim_trace::segment::format::kind;
+use aclshim_trace::segment::reader::SegmentReader;
 use snapshot::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use trace::{Progress, Trace, add_slots, last_moment, learn};
 
 mod by_time;
 mod error;
@@ -28,6 +28,7 @@ mod process;
 mod read_ahead;
 mod snapshot;
 mod source;
+mod trace;
 
 pub use error::{Cause, FileError};
 pub use source::{FoundRing, ProcessKey, is_same_folder, process_key, rings_in, writes_to};
@@ -77,8 +78,6 @@ pub struct TraceSet {
 
 /// Size of the read buffer; the slots of a block bypass it.
 const BUFFER: usize = 1 << 13;
-/// Number of bytes that are read between two calls of [`ReadOptions::progress`].
-const STEP: u64 = 1 << 24;
 
 /// What there is to read.
 #[derive(Default)]
@@ -349,81 +348,4 @@ impl TraceSet {
         }
         process
     }
-}
-
-/// Reports now and then how far a trace was read.
-struct Progress<'a> {
-    report: Option<&'a mut Box<dyn FnMut(u64) + Send>>,
-    /// Offset up to which that was reported.
-    reported: u64,
-}
-
-impl Progress<'_> {
-    fn at(&mut self, good: u64) {
-        if let Some(report) = self.report.as_mut().filter(|_| good - self.reported >= STEP) {
-            report(good - self.reported);
-            self.reported = good;
-        }
-    }
-}
-
-/// A trace that is being read.
-struct Trace {
-    reader: SegmentReader<BufReader<File>>,
-    process: usize,
-    /// Its last moment, where the pace of the ticks is derived from that.
-    moment: [u64; 3],
-}
-
-/// Takes a block of slots.
-fn add_slots<W: CallVisitor + ?Sized>(process: &mut Process, head: &BlockHead, slots: &[Words], visitor: &mut W) {
-    process.thread(head, visitor);
-    process.add(head.ring, head.first, slots, From::Trace, visitor);
-}
-
-/// Takes over what a block without slots says about its process.
-fn learn(process: &mut Process, block: &Block, moment: [u64; 3]) {
-    match block.head.kind {
-        kind::LOSS => {
-            if let Some(slots) = block.payload.first_chunk() {
-                process.overwrote(block.head.ring, block.head.first, u64::from_le_bytes(*slots));
-            }
-        }
-        kind::HEADER => {
-            if let Some(origin) = Origin::with_moment(&block.payload, moment) {
-                process.renew(origin);
-            }
-        }
-        kind::MODULES => _ = process.judge.modules().learn(Modules::from_bytes(&block.payload)),
-        kind::TOTALS => {
-            if let Some([not_recorded, overwritten, notes_lost]) = totals(&block.payload) {
-                process.not_recorded = process.not_recorded.max(not_recorded);
-                process.notes_lost = process.notes_lost.max(notes_lost);
-                process.said_overwritten = process.said_overwritten.max(overwritten);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The last moment that is recorded in a trace behind its header: ticks, realtime and monotonic.
-fn last_moment(path: &Path) -> Option<[u64; 3]> {
-    // A small buffer: most of the file is skipped.
-    let mut reader = SegmentReader::open(BufReader::with_capacity(512, File::open(path).ok()?)).ok()?;
-    let mut last = None;
-    while let Ok(Some(block)) = reader.next_without_slots() {
-        if block.head.kind == kind::CALIBRATION
-            && let Some(monotonic) = block.payload.first_chunk()
-        {
-            last = Some([block.head.ticks, block.head.realtime_ns, u64::from_le_bytes(*monotonic)]);
-        }
-    }
-    last
-}
-
-/// The counts in a block of totals: calls not recorded, slots overwritten, notes lost.
-fn totals(payload: &[u8]) -> Option<[u64; 3]> {
-    let (words, _) = payload.as_chunks::<8>();
-    let notes_lost = words.get(2).copied().unwrap_or_default();
-    Some([*words.first()?, *words.get(1)?, notes_lost].map(u64::from_le_bytes))
 }

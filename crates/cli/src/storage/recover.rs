@@ -5,9 +5,10 @@ mod ring_owner;
 use crate::files::{self, FileKind, own_user};
 use crate::output::escape;
 use crate::reading::traces::say_ignored;
-use crate::storage::verify::{copy, is_outermost};
+use crate::storage::verify::repair;
 use aclshim_collect::drain::Drain;
 use aclshim_collect::drain::adoption;
+use aclshim_collect::drain::blocks::outermost_calls;
 use aclshim_collect::liveness::{self, Liveness};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
@@ -195,7 +196,7 @@ impl Recovery {
         };
         let name = path.file_name().unwrap_or_default();
         let to = out.join(name);
-        match copy::clean(path, &to) {
+        match repair::clean(path, &to) {
             Ok(copied) => {
                 let what = format!(
                     "process {}: {} good blocks with {} calls written to {}; {} bytes were no good, {} slots are missing",
@@ -228,7 +229,7 @@ pub fn unread(file: &RingReader) -> Result<(u64, u64)> {
             if run.next <= from {
                 break;
             }
-            calls += run.slots.iter().filter(|slot| is_outermost(slot)).count() as u64;
+            calls += outermost_calls(&run.slots);
             from = run.next;
         }
     }

@@ -1,7 +1,9 @@
 //! `aclshim verify`: whether traces are whole, and if not, where.
 
 pub mod copy;
+mod coverage;
 mod process;
+pub mod repair;
 pub mod segment;
 mod verdict;
 
@@ -14,7 +16,6 @@ use aclshim_collect::ownership::{Ignored, Owners};
 use aclshim_collect::trace_set::{ProcessKey, process_key};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{RingFileError, RingReader};
-use aclshim_trace::record::slot::{Head, Layout, Words};
 use anyhow::Result;
 use process::{Balance, ProcessFiles, RingContent};
 use segment::CheckedSegment;
@@ -97,12 +98,6 @@ impl Balance {
         }
         text
     }
-}
-
-/// Whether a slot is the first of a call that the program itself has made.
-pub fn is_outermost(slot: &Words) -> bool {
-    let head = Head(slot[0]);
-    matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !head.is_nested()
 }
 
 /// The files that have been checked.

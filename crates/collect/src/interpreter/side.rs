@@ -1,8 +1,8 @@
 //! Adding up common calls beside the interpreter of their process, in another thread.
 
 use super::Interpreter;
-use crate::findings::judge::Platform;
 use crate::findings::modules::Modules;
+use crate::findings::platform::Platform;
 use crate::findings::quick_check::{QuickCheck, Run};
 use crate::interpreter::common_calls::CommonCalls;
 use crate::interpreter::labels::Labels;

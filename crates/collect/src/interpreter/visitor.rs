@@ -1,7 +1,8 @@
 //! Recorded calls as they are handed to whoever reads traces.
 
-use crate::findings::judge::{Platform, ReportedFinding};
+use crate::findings::judge::ReportedFinding;
 use crate::findings::modules::{Modules, Site};
+use crate::findings::platform::Platform;
 use crate::interpreter::labels::Labels;
 use crate::interpreter::totals;
 use aclshim_facts::Function;

@@ -1,6 +1,7 @@
 //! Calls that fail, or return something else than the rulebook says: which of them are reported, and in which words.
 
-use crate::findings::judge::{Drift, MOST_SITES};
+use crate::findings::judge::MOST_SITES;
+use crate::findings::platform::Drift;
 use crate::interpreter::visitor::CallView;
 use aclshim_facts::Function;
 use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};

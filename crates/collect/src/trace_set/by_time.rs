@@ -4,7 +4,8 @@
 //! pass [merges](crate::interpreter::merge) the rings, one block of each ring at a time. Memory grows with the number of
 //! rings, not with their length.
 
-use super::{Cause, FileError, Trace, TraceSet, add_slots, learn};
+use super::trace::{Trace, add_slots, learn};
+use super::{Cause, FileError, TraceSet};
 use crate::interpreter::merge::{Merger, RingKey};
 use crate::interpreter::visitor::CallVisitor;
 use crate::trace_set::process::From;

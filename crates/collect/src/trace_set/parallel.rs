@@ -6,7 +6,7 @@
 //!
 //! Damage ends parallel reading: behind the last intact block the trace is read with one thread.
 
-use super::{Progress, learn};
+use super::trace::{Progress, learn};
 use crate::findings::quick_check::Run;
 use crate::interpreter::side::Side;
 use crate::interpreter::visitor::ParallelVisitor;

@@ -118,10 +118,7 @@ impl Ring<'_> {
     /// handler made this one; a call that is passed by for that reason writes its end as a record of its own.
     fn has_outermost(&self, number: u64) -> bool {
         let head = self.slot(number).head();
-        head.state() == State::Done
-            && head.number(number) == number
-            && matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long)
-            && !head.is_nested()
+        head.state() == State::Done && head.number(number) == number && head.is_outermost_call()
     }
 
     /// Whether a slot is a part of a record whose beginning was overwritten.

@@ -154,6 +154,11 @@ impl Head {
         self.0 & NESTED != 0
     }
 
+    /// Whether a call begins with this slot that the program itself has made, not the vendor inside another one.
+    pub fn is_outermost_call(self) -> bool {
+        matches!(self.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !self.is_nested()
+    }
+
     /// The number, completed from its 48 bits to the one nearest to `near`.
     pub const fn number(self, near: u64) -> u64 {
         let difference = (self.0 >> NUMBER).wrapping_sub(near) << NUMBER;

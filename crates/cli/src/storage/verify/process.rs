@@ -4,6 +4,7 @@
 use super::segment::{CheckedSegment, is_backwards};
 use super::verdict::{FileNote, FileVerdict};
 use crate::files;
+use aclshim_collect::drain::blocks::outermost_calls;
 use aclshim_collect::liveness::{self, Liveness};
 use aclshim_collect::trace_set::process_key;
 use aclshim_facts::settings::Calls;
@@ -104,7 +105,7 @@ impl RingContent {
                     break;
                 }
                 seen.overwritten = seen.overwritten.saturating_add(run.overwritten);
-                seen.calls += run.slots.iter().filter(|slot| super::is_outermost(slot)).count() as u64;
+                seen.calls += outermost_calls(&run.slots);
                 from = run.next;
             }
             seen.lanes.insert(number as u32, drained..end);
@@ -156,7 +157,7 @@ impl ProcessFiles {
         let in_ring = |of: fn(&RingContent) -> u64| self.ring.as_ref().map_or(0, of);
         let totals = |at: usize| all().filter_map(|segment| Some(segment.totals?[at])).max().unwrap_or(0);
         let not_recorded = totals(0).max(in_ring(|ring| ring.not_recorded));
-        let reported: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.lost));
+        let reported: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.coverage.lost));
         let last = self.segments.last();
         // While it runs, what was lost last is not in the totals yet; and without its end they are old.
         let is_ended = last.is_some_and(|(_, segment)| segment.is_ended);
@@ -306,7 +307,7 @@ impl ProcessFiles {
         let is_first_here = !self.is_part && self.evicted() == 0 && all().next().is_none_or(is_first);
         let mut rings: BTreeMap<u32, Vec<(Range<u64>, usize)>> = BTreeMap::new();
         for (verdict, segment) in &self.segments {
-            for (ring, ranges) in &segment.covers {
+            for (ring, ranges) in &segment.coverage.rings {
                 rings.entry(*ring).or_default().extend(ranges.iter().map(|range| (range.clone(), *verdict)));
             }
         }
@@ -321,7 +322,7 @@ impl ProcessFiles {
             }
         }
         // A kill between the count and the block that records it.
-        let said: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.overwritten));
+        let said: u64 = all().fold(0, |sum, segment| sum.saturating_add(segment.coverage.overwritten));
         let mut excused = match &self.ring {
             Some(ring) if is_first_here => ring.overwritten.saturating_sub(said),
             _ => 0,

@@ -1,16 +1,15 @@
 //! One segment of a trace, read to its end, and its facts that must agree with other segments.
 
+use super::coverage::Coverage;
 use super::verdict::{FileNote, FileVerdict};
 use crate::files;
+use aclshim_collect::drain::blocks::outermost_calls;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::slot::{Head, Layout, Words};
-use aclshim_trace::record::{Entry, decode};
+use aclshim_trace::record::slot::Head;
 use aclshim_trace::segment::format::{HEAD, MAGIC, Preamble, kind};
 use aclshim_trace::segment::order::SegmentOrder;
 use aclshim_trace::segment::reader::{Block, SegmentErrorKind, SegmentReader};
-use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
-use std::ops::Range;
 use std::path::Path;
 
 /// The facts of one segment.
@@ -27,16 +26,10 @@ pub struct CheckedSegment {
     pub is_ended: bool,
     /// The note about where it is cut off.
     pub cut: Option<FileNote>,
-    /// Numbers that it accounts for, by ring.
-    pub covers: BTreeMap<u32, Vec<Range<u64>>>,
+    /// Numbers that it accounts for, and what it says of losses.
+    pub coverage: Coverage,
     /// Number of outermost calls.
     pub calls: u64,
-    /// Number of slots.
-    pub slots: u64,
-    /// Overwritten slots according to blocks of kind LOSS.
-    pub overwritten: u64,
-    /// Calls that are lost according to records.
-    pub lost: u64,
     /// The last totals: calls not recorded, slots overwritten.
     pub totals: Option<[u64; 2]>,
     /// The first and the last moment: ticks and CLOCK_MONOTONIC.
@@ -81,11 +74,8 @@ pub fn read(path: &Path, verdict: &mut FileVerdict, mut progress: impl FnMut(u64
         bytes: 0,
         is_ended: false,
         cut: None,
-        covers: BTreeMap::new(),
+        coverage: Coverage::default(),
         calls: 0,
-        slots: 0,
-        overwritten: 0,
-        lost: 0,
         totals: None,
         moments: None,
     };
@@ -131,16 +121,12 @@ impl CheckedSegment {
         let head = &block.head;
         let word = |at: usize| block.payload.as_chunks().0.get(at).map(|word| u64::from_le_bytes(*word));
         self.is_ended = head.kind == kind::END;
+        self.coverage.add(block);
         if head.kind != kind::SLOTS && head.kind <= kind::TOTALS && word(0).is_none() {
             verdict.problem(FileNote::new(format!("a block of kind {} is too short", head.kind), RECOVER).at(began));
         }
         match (head.kind, word(0)) {
             (kind::SLOTS, _) => self.records(block, began, verdict),
-            (kind::LOSS, Some(slots)) => {
-                self.cover(head.ring, head.first, slots);
-                self.overwritten = self.overwritten.saturating_add(slots);
-            }
-            (kind::NEVER, Some(slots)) => self.cover(head.ring, head.first, slots),
             (kind::TOTALS, Some(not_recorded)) => self.totals = Some([not_recorded, word(1).unwrap_or(0)]),
             (kind::CALIBRATION, Some(monotonic)) => {
                 let moment = [head.ticks, monotonic];
@@ -164,49 +150,21 @@ impl CheckedSegment {
         }
     }
 
-    /// Numbers that follow each other, whole records, and as many calls as the head says.
+    /// Numbers that follow each other, and as many calls as the head says.
     fn records(&mut self, block: &Block, began: u64, verdict: &mut FileVerdict) {
-        let head = &block.head;
-        let slots: Vec<Words> = block.slots().collect();
-        let (mut at, mut calls) = (0, 0);
-        while let Some(rest) = slots.get(at..).filter(|rest| !rest.is_empty()) {
+        let (head, slots) = (&block.head, block.as_slots());
+        let said = |at: usize| Head(slots[at][0]).number(head.first.wrapping_add(at as u64));
+        let wrong = (0..slots.len()).find(|at| said(*at) != head.first.wrapping_add(*at as u64));
+        let calls = outermost_calls(&slots[..wrong.unwrap_or(slots.len())]);
+        if let Some(at) = wrong {
+            let what = format!("slot {at} of the block says that its number is {}", said(at));
             let number = head.first.wrapping_add(at as u64);
-            let here = Head(rest[0][0]);
-            if here.number(number) != number {
-                let what = format!("slot {at} of the block says that its number is {}", here.number(number));
-                verdict.problem(FileNote::new(what, RECOVER).at(began).of(head.ring, number));
-                break;
-            }
-            // One that is not known is one slot long.
-            let (entry, count) = decode(rest, number).map_or((None, 1), |(entry, count)| (Some(entry), count));
-            if let Some(Entry::Lost { calls, .. }) = entry {
-                self.lost = self.lost.saturating_add(calls);
-            }
-            calls += slots[at..at + count]
-                .iter()
-                .map(|slot| Head(slot[0]))
-                .filter(|head| {
-                    matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !head.is_nested()
-                })
-                .count() as u64;
-            at += count;
-        }
-        if calls != u64::from(head.flags) && at == slots.len() {
+            verdict.problem(FileNote::new(what, RECOVER).at(began).of(head.ring, number));
+        } else if calls != u64::from(head.flags) {
             let what = format!("the block's head tells of {} calls, and {calls} are in it", head.flags);
             verdict.problem(FileNote::new(what, RECOVER).at(began).of(head.ring, head.first));
         }
         self.calls += calls;
-        self.slots += slots.len() as u64;
-        self.cover(head.ring, head.first, slots.len() as u64);
-    }
-
-    fn cover(&mut self, ring: u32, first: u64, slots: u64) {
-        let ranges = self.covers.entry(ring).or_default();
-        let end = first.saturating_add(slots);
-        match ranges.last_mut() {
-            Some(last) if (last.start..=last.end).contains(&first) => last.end = last.end.max(end),
-            _ => ranges.push(first..end),
-        }
     }
 }
 
