@@ -6,3 +6,4 @@ pub mod edge;
 pub mod log;
 pub mod state;
 pub mod thread;
+pub mod wiped;

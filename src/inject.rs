@@ -27,7 +27,7 @@ mod table;
 pub use table::Reach;
 use table::{CountersOf, MOST};
 
-/// Whether there may be anything to fault with.
+/// Whether an injection may be set.
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
 /// Why injections are not set.
@@ -132,11 +132,13 @@ fn release_if_empty() {
 
 /// The fault of a call. It lies on the caller's stack while the vendor works.
 #[derive(Clone, Copy)]
-pub struct InjectedFault {
-    instead: Option<aclError>,
-    then: Option<aclError>,
-    delay_after_ns: u64,
-    fail_index: Option<u64>,
+pub struct InjectedFault(What);
+
+impl InjectedFault {
+    /// Delays the call, if it is to be delayed before it is forwarded.
+    pub fn delay(&self) {
+        wait(self.0.delay_ns);
+    }
 }
 
 /// Whether an injection may be set.
@@ -159,31 +161,18 @@ pub fn has_any() -> bool {
 ///
 /// # Safety
 /// The arguments of `call` are the caller's.
-pub unsafe fn select(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<SelectedFault> {
+pub unsafe fn select(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<InjectedFault> {
     // SAFETY: the caller's promise.
-    edge::catching_panics(|| unsafe { select_all(function, call, caller, total) }).flatten().map(SelectedFault)
+    edge::catching_panics(|| unsafe { select_all(function, call, caller, total) }).flatten().map(InjectedFault)
 }
 
-/// What was selected for a call, and has not begun yet.
-pub struct SelectedFault(What);
-
-impl SelectedFault {
-    /// Delays the call, if it is to be delayed before it is forwarded.
-    pub fn begin(self) -> InjectedFault {
-        let What { instead, then, delay_ns, delay_after_ns, fail_index } = self.0;
-        wait(delay_ns);
-        InjectedFault { instead, then, delay_after_ns, fail_index }
-    }
-}
-
-/// What is done to a call by all injections that fault it together: their delays add up, and of what contradicts itself
-/// the first holds.
+/// The combined fault of all injections that match a call: delays are added, and of several codes the first is taken.
 unsafe fn select_all(function: Function, call: &Call, caller: usize, total: Option<u64>) -> Option<What> {
     let ends = call.ends();
     let mut known = Known { ends: ends.as_slice(), ..Known::new(function, call, caller as u64) };
     let mut is_read = false;
     let mut selected: Option<What> = None;
-    table::visit(|injection: &Injection, of: &CountersOf<'_>| {
+    table::visit(|injection: &Injection, counters: &CountersOf<'_>| {
         if !injection.selector.has(function) {
             return;
         }
@@ -195,7 +184,7 @@ unsafe fn select_all(function: Function, call: &Call, caller: usize, total: Opti
             (known.bytes, known.direction) = unsafe { sums(call, total) };
             is_read = true;
         }
-        if injection.selector.matches(&known, of) && of.count_call(injection) {
+        if injection.selector.matches(&known, counters) && counters.count_call(injection) {
             let all = selected.get_or_insert_default();
             let What { instead, then, delay_ns, delay_after_ns, fail_index } = injection.what;
             all.instead = all.instead.or(instead);
@@ -225,7 +214,7 @@ unsafe fn sums(call: &Call, total: Option<u64>) -> (Option<u64>, Direction) {
 /// The code that is returned instead of forwarding the call, if the fault has one.
 #[inline(always)]
 pub fn instead(fault: &Option<InjectedFault>) -> Option<aclError> {
-    fault.as_ref()?.instead
+    fault.as_ref()?.0.instead
 }
 
 /// The code for the program, after the vendor has returned `code`, or the call was not forwarded.
@@ -244,7 +233,7 @@ pub unsafe fn after(fault: &Option<InjectedFault>, call: &Call, code: Option<acl
 
 #[cold]
 #[inline(never)]
-unsafe fn end(fault: &InjectedFault, call: &Call, of_vendor: Option<aclError>) -> aclError {
+unsafe fn end(InjectedFault(fault): &InjectedFault, call: &Call, of_vendor: Option<aclError>) -> aclError {
     let code = fault.instead.or(fault.then).or(of_vendor).unwrap_or(0);
     // SAFETY: the caller's promise.
     unsafe { arrays::write_fail_index(call, fault.fail_index.map(|index| index as usize)) };

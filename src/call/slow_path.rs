@@ -89,11 +89,12 @@ unsafe fn select_fault(
         return None;
     }
     // SAFETY: the caller's promise.
-    let selected = unsafe { inject::select(function, call, caller, before.summary.map(|summary| summary.total)) }?;
+    let fault = unsafe { inject::select(function, call, caller, before.summary.map(|summary| summary.total)) }?;
     // Before it waits: it may never come back.
     frame.flag(INJECTED);
     ticket.injected();
-    Some(selected.begin())
+    fault.delay();
+    Some(fault)
 }
 
 /// A call was answered at `now`: completes its record.

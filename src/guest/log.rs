@@ -10,6 +10,7 @@ use crate::settings::{may_write_files, settings};
 use aclshim_facts::settings::file::FileError;
 use aclshim_facts::settings::{CONFIG, Setting, Stderr, Value, bytes_text};
 use aclshim_facts::text::Text;
+use aclshim_trace::system::clock::realtime_ns;
 use aclshim_trace::system::descriptor::Descriptor;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -88,8 +89,7 @@ static LOCK: LineLock = LineLock {
 /// Works with the buffers under the lock, unless another thread does not release it in time. A thread that had it when the
 /// process forked is not in the child.
 fn with_buffers(work: impl FnOnce(&mut Buffers, u32)) {
-    // SAFETY: asks for our own number.
-    let pid = unsafe { libc::getpid() } as u32;
+    let pid = std::process::id();
     let take = || match LOCK.owner.load(Ordering::Relaxed) {
         owner if owner == pid => false,
         owner => LOCK.owner.compare_exchange(owner, pid, Ordering::Acquire, Ordering::Relaxed).is_ok(),
@@ -117,12 +117,6 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
         return is_written;
     }
     with_buffers(|buffers, pid| {
-        // SAFETY: all zero is a valid value, which the system fills.
-        let now = unsafe {
-            let mut now = core::mem::zeroed::<libc::timespec>();
-            libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
-            now
-        };
         let Buffers { message: said, line, path } = buffers;
         said.clear();
         let _ = said.write_fmt(message);
@@ -130,7 +124,7 @@ fn is_written(event: Event, subject: &str, message: fmt::Arguments<'_>) -> bool 
         // even if every byte of them is escaped.
         let subject = subject.as_bytes().get(..64).unwrap_or(subject.as_bytes());
         line.clear();
-        let _ = write!(line, r#"{{"time_ns":{}{:09},"pid":{pid},"level":"warn","#, now.tv_sec, now.tv_nsec);
+        let _ = write!(line, r#"{{"time_ns":{},"pid":{pid},"level":"warn","#, realtime_ns());
         let _ = write!(line, r#""event":"{}","subject":""#, event.name());
         line.push_json(subject).push(br#"","message":""#).push_json(said.as_bytes()).push(b"\"}\n");
         path.clear();

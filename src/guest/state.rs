@@ -1,6 +1,7 @@
 //! What the shim is in this process, where it lies, and which process it started in: a few words that any thread may read.
 
 use crate::guest::thread;
+use aclshim_trace::system::clock::monotonic_ns;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
@@ -43,14 +44,12 @@ pub fn set(state: ShimState) {
 
 /// Remembers the calling process as the one that the shim was started in.
 pub fn set_process() {
-    // SAFETY: asks for our own number.
-    PID.store(unsafe { libc::getpid() } as u32, Ordering::Relaxed);
+    PID.store(std::process::id(), Ordering::Relaxed);
 }
 
 /// Whether this process was forked from the one that the shim was started in.
 pub fn is_fork_child() -> bool {
-    // SAFETY: asks for our own number.
-    let here = unsafe { libc::getpid() } as u32;
+    let here = std::process::id();
     !matches!(PID.load(Ordering::Relaxed), pid if pid == 0 || pid == here)
 }
 
@@ -72,16 +71,8 @@ pub fn wait_until(done: impl Fn() -> bool) {
     if done() || waited.get() {
         return;
     }
-    let now = || {
-        // SAFETY: a value of ours.
-        unsafe {
-            let mut now = core::mem::zeroed::<libc::timespec>();
-            libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
-            now.tv_sec * 1_000_000_000 + now.tv_nsec
-        }
-    };
-    let end = now() + 2_000_000;
-    while !done() && now() < end {
+    let end = monotonic_ns() + 2_000_000;
+    while !done() && monotonic_ns() < end {
         // SAFETY: gives the processor to the thread that is waited for.
         unsafe { libc::sched_yield() };
     }

@@ -1,23 +1,23 @@
-//! Where injections stand, and how often each has of a call.
+//! The table of injections, with the counters of each.
 //!
-//! Those of the settings stay; those of scopes come and go. What counts lies on pages that the kernel wipes in a fork
-//! child, which so begins to count anew, and without its parent's scopes. No lock: a reader of a slot counts itself
-//! there, and a slot with readers is not taken.
+//! Injections of the settings are permanent; those of scopes are set and removed. Counters and slots lie on pages that the
+//! kernel wipes in a fork child, which begins at zero and without its parent's scopes. There is no lock: a reader of a slot
+//! is counted in the slot, and a slot with readers is not reused.
 
 use super::Refused;
 use crate::guest::thread;
+use crate::guest::wiped::Wiped;
 use crate::inject::naming::ProcessNames;
 use aclshim_facts::injection::Injection;
 use aclshim_facts::selector::Names;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Number of injections that the settings can set, and of those that scopes can.
 pub const MOST: usize = 64;
 
-/// Whose calls an injection may fault.
+/// The threads whose calls an injection applies to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The calling thread's.
@@ -26,8 +26,8 @@ pub enum Reach {
     WholeProcess,
 }
 
-/// How often an injection has of a call. Each word also holds the injection's generation: the place may be another's by
-/// the time that a thread that has looked at it comes to count.
+/// Counters of an injection. Each word also has the injection's generation: the slot may be reused between the time at which
+/// a thread reads it and the time at which it counts.
 struct Counters {
     /// Number of calls that its selector matches.
     seen: AtomicU64,
@@ -145,43 +145,11 @@ unsafe impl Sync for Permanent {}
 
 static PERMANENT: Permanent =
     Permanent { count: AtomicUsize::new(0), injections: UnsafeCell::new(MaybeUninit::uninit()) };
-static PAGES: AtomicPtr<Pages> = AtomicPtr::new(ptr::null_mut());
-
-fn pages() -> Option<&'static Pages> {
-    // SAFETY: NULL, or pages that are never unmapped, of which zero is a valid value.
-    unsafe { PAGES.load(Ordering::Acquire).as_ref() }
-}
-
-/// The pages, made when they are first needed.
-fn make() -> Option<&'static Pages> {
-    if let Some(pages) = pages() {
-        return Some(pages);
-    }
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: an anonymous mapping of our own, checked; it is published once and never unmapped.
-    unsafe {
-        let at = libc::mmap(ptr::null_mut(), size_of::<Pages>(), protection, flags, -1, 0);
-        if at == libc::MAP_FAILED {
-            return None;
-        }
-        let is_wiped = libc::madvise(at, size_of::<Pages>(), libc::MADV_WIPEONFORK) == 0;
-        if PAGES.compare_exchange(ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire).is_err() {
-            libc::munmap(at, size_of::<Pages>());
-        } else if !is_wiped {
-            // A kernel before 4.14.
-            libc::pthread_atfork(None, None, Some(wipe_in_child));
-        }
-    }
-    pages()
-}
+// SAFETY: all zero are free slots and counters of nothing; threads share them as the module describes.
+static PAGES: Wiped<Pages> = unsafe { Wiped::new(wipe_in_child) };
 
 unsafe extern "C" fn wipe_in_child() {
-    let at = PAGES.load(Ordering::Acquire);
-    if !at.is_null() {
-        // SAFETY: the child has this one thread, and zero is a valid value.
-        unsafe { ptr::write_bytes(at, 0, 1) };
-    }
+    PAGES.wipe();
 }
 
 /// Stores the injections of the settings.
@@ -189,7 +157,7 @@ unsafe extern "C" fn wipe_in_child() {
 /// # Safety
 /// Called once, by the thread that boots.
 pub unsafe fn set_permanent(injections: impl Iterator<Item = Injection>) {
-    if make().is_none() {
+    if PAGES.get_or_map().is_none() {
         return;
     }
     let place = PERMANENT.injections.get().cast::<Injection>();
@@ -211,13 +179,13 @@ fn permanent() -> &'static [Injection] {
 /// Whether anything is set.
 pub fn has_any() -> bool {
     let is_set = |slot: &Slot| slot.state.load(Ordering::SeqCst) == SET;
-    PERMANENT.count.load(Ordering::Relaxed) > 0 || pages().is_some_and(|pages| pages.slots.iter().any(is_set))
+    PERMANENT.count.load(Ordering::Relaxed) > 0 || PAGES.get().is_some_and(|pages| pages.slots.iter().any(is_set))
 }
 
-/// Visits what may fault a call of the calling thread. A handler may jump out, but hardly while a slot is looked through:
-/// that is over once its injection is copied.
+/// Visits the injections that may apply to a call of the calling thread. A signal handler may jump out of it, but hardly
+/// while a slot is read: the injection is copied first.
 pub fn visit(mut each: impl FnMut(&Injection, &CountersOf<'_>)) {
-    let Some(pages) = pages() else { return };
+    let Some(pages) = PAGES.get() else { return };
     for (injection, counters) in permanent().iter().zip(&pages.permanent) {
         each(injection, &CountersOf::now(counters));
     }
@@ -232,30 +200,31 @@ pub fn visit(mut each: impl FnMut(&Injection, &CountersOf<'_>)) {
         let is_meant = is_set && [0, me].contains(&slot.thread.load(Ordering::Relaxed));
         // SAFETY: it is set, and while we are among its readers it is not written to. (Who takes it looks for readers
         // after having said that it is taken, and we look for that after having said that we read.)
-        let of = is_meant.then(|| (unsafe { *(*slot.injection.get()).assume_init_ref() }, CountersOf::now(counters)));
+        let applied =
+            is_meant.then(|| (unsafe { *(*slot.injection.get()).assume_init_ref() }, CountersOf::now(counters)));
         // A handler that forked meanwhile has left its child, if this is it, without any.
         let _ = slot.readers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |readers| readers.checked_sub(1));
-        if let Some((injection, of)) = &of {
-            each(injection, of);
+        if let Some((injection, counters)) = &applied {
+            each(injection, counters);
         }
     }
 }
 
 /// Sets injections for a scope: all of them, or none if there is no room. Signals are blocked.
 pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>) -> Result<(), Refused> {
-    let pages = make().ok_or(Refused::Memory)?;
+    let pages = PAGES.get_or_map().ok_or(Refused::Memory)?;
     let thread = match reach {
         Reach::ThisThread => thread::number(),
         Reach::WholeProcess => 0,
     };
     let mut taken = 0u64;
-    let of = |mask: u64, state: u32| {
+    let set_states = |mask: u64, state: u32| {
         let slots = pages.slots.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1);
         slots.for_each(|(_, slot)| slot.state.store(state, Ordering::SeqCst));
     };
     for injection in injections {
         let Some(at) = pages.slots.iter().position(take) else {
-            of(taken, FREE);
+            set_states(taken, FREE);
             return Err(Refused::Room);
         };
         taken |= 1 << at;
@@ -266,7 +235,7 @@ pub fn add(scope: u64, reach: Reach, injections: impl Iterator<Item = Injection>
         slot.thread.store(thread, Ordering::Relaxed);
         pages.of_scopes[at].begin();
     }
-    of(taken, SET);
+    set_states(taken, SET);
     Ok(())
 }
 
@@ -282,17 +251,18 @@ fn take(slot: &Slot) -> bool {
     !is_read
 }
 
-fn of(scope: u64) -> impl Iterator<Item = (&'static Slot, &'static Counters)> {
-    let all = pages().into_iter().flat_map(|pages| pages.slots.iter().zip(&pages.of_scopes));
+/// The slots of a scope, with their counters.
+fn slots_of(scope: u64) -> impl Iterator<Item = (&'static Slot, &'static Counters)> {
+    let all = PAGES.get().into_iter().flat_map(|pages| pages.slots.iter().zip(&pages.of_scopes));
     all.filter(move |(slot, _)| slot.state.load(Ordering::SeqCst) == SET && slot.scope.load(Ordering::Relaxed) == scope)
 }
 
 /// Removes the injections of a scope.
 pub fn remove(scope: u64) {
-    of(scope).for_each(|(slot, _)| slot.state.store(FREE, Ordering::SeqCst));
+    slots_of(scope).for_each(|(slot, _)| slot.state.store(FREE, Ordering::SeqCst));
 }
 
 /// Number of calls that the injections of a scope have changed.
 pub fn injected(scope: u64) -> u64 {
-    of(scope).map(|(_, counters)| counters.injected.load(Ordering::Relaxed) & COUNT).sum()
+    slots_of(scope).map(|(_, counters)| counters.injected.load(Ordering::Relaxed) & COUNT).sum()
 }

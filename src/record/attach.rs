@@ -121,14 +121,11 @@ pub fn schedule_slow_path(cursor: &RingCursor, is_put_off: bool) {
 
 /// Finds a cursor for this thread, with its first call in this process; a call without one is counted.
 fn attach() -> Option<&'static RingCursor> {
-    let reason = match take_cursor() {
+    match take_cursor() {
         Ok(cursor) => return Some(cursor),
-        Err(reason) => reason,
-    };
-    match reason {
-        NoCursor::Off => {}
-        NoCursor::Early => process::count_early_miss(),
-        NoCursor::NoRing(process) => {
+        Err(NoCursor::Off) => {}
+        Err(NoCursor::Early) => process::count_early_miss(),
+        Err(NoCursor::NoRing(process)) => {
             process.count_missed();
             // Each attempt costs a few system calls: the next one comes after twice as many calls.
             let thread = thread::current();

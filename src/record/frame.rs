@@ -1,6 +1,6 @@
 //! Recording one call: a slot claimed and shown as in flight before it, completed after it.
 //!
-//! OncePerFunction a thread has its cursor, a call costs a claim of one instruction, two looks at the clock and
+//! Once a thread has its cursor, a call costs a claim of one instruction, two looks at the clock and
 //! the stores of one cache line: no lock, no heap, no system call. Everything else is cold.
 //!
 //! **Nesting** is read off the stack: the outermost frame leaves its address in the thread's cursor,
@@ -127,18 +127,13 @@ impl Frame {
     /// call that is nested in it.
     #[inline(never)]
     pub fn begin_slow(function: Function, caller: usize, here: usize, words: &Words, call: &Call) -> Self {
+        if !settings().records() {
+            return Self::none();
+        }
         let slots = match &call.form {
             Form::Batch(of) => batch::slots(of),
             _ => 2,
         };
-        Self::of_slots(function, caller, here, words, slots)
-    }
-
-    /// A record of several slots: what follows the first is there before it is shown.
-    fn of_slots(function: Function, caller: usize, here: usize, words: &Words, slots: u64) -> Self {
-        if !settings().records() {
-            return Self::none();
-        }
         let Some(claim) = claim(slots) else { return Self::none() };
         let Claim { cursor, number, .. } = claim;
         let (head, outer) = enter(cursor, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));

@@ -132,8 +132,7 @@ pub fn is_wanted() -> bool {
     match LIBRARY.state.load(Ordering::Relaxed) {
         NEW => vendor::may_answer(),
         KNOWN => false,
-        // SAFETY: asks for our own number.
-        asking => asking != unsafe { libc::getpid() } as u32,
+        asking => asking != std::process::id(),
     }
 }
 
@@ -168,8 +167,7 @@ pub fn accepted(call: &Call, caller: usize, header: impl Fn() -> Option<&'static
         return;
     }
     edge::with_signals_blocked(|| {
-        // SAFETY: asks for our own number.
-        let (state, me) = (LIBRARY.state.load(Ordering::Relaxed), unsafe { libc::getpid() } as u32);
+        let (state, me) = (LIBRARY.state.load(Ordering::Relaxed), std::process::id());
         let take = || LIBRARY.state.compare_exchange(state, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // A handler may have interrupted the library itself: then it is not asked.
         if is_wanted() && !edge::may_be_in_a_handler() && take() {

@@ -8,7 +8,7 @@
 
 use crate::guest::log::{self, Event};
 use crate::guest::state::{self, wait_until};
-use crate::guest::{edge, thread};
+use crate::guest::{edge, thread, wiped};
 use crate::loader::maps;
 use crate::ring::handshake::DrainHandshake;
 use crate::ring::rings::{Rings, TakenRing};
@@ -85,16 +85,11 @@ pub fn own() -> Option<&'static Process> {
     if let Some(process) = process() {
         return Some(process);
     }
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: an anonymous mapping of our own, checked; it is published once and never unmapped.
+    let (at, is_wiped) = wiped::map(SIZE)?;
+    // Before it is used: a fork in between would leave a child that knows of nothing.
+    let is_wiped = generation::begin() & is_wiped;
+    // SAFETY: a mapping of our own of that size, for which zero is valid; it is published once and never unmapped.
     unsafe {
-        let at = libc::mmap(ptr::null_mut(), SIZE, protection, flags, -1, 0);
-        if at == libc::MAP_FAILED {
-            return None;
-        }
-        // Before it is used: a fork in between would leave a child that knows of nothing.
-        let is_wiped = generation::begin() & (libc::madvise(at, SIZE, libc::MADV_WIPEONFORK) == 0);
         let fresh = at.cast::<Process>();
         (*fresh).is_own.store(1, Ordering::Relaxed);
         if PROCESS.compare_exchange(before, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {

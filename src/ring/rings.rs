@@ -17,14 +17,14 @@ use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, RINGS};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// How many rings an attach scanned at.
+/// Number of rings that an attach scans.
 const SCANNED: u32 = 8;
 /// How many rings are added at once, at most.
 const MANY: u32 = 32;
 /// When only this many of them are left, more are added.
 const LOW: u32 = 12;
 /// While this many rings of gone threads are more than half full, as far as that shows in those that an attach
-/// scanned at, no more are added: the drain is behind.
+/// scans, no more are added: the drain is behind.
 const CROWDED: u32 = 24;
 /// A ring with room for fewer slots is full.
 const FEW: u64 = 8;

@@ -23,8 +23,7 @@ macro_rules! gated {
                 $crate::gate::Decision::Run => {}
                 $crate::gate::Decision::Answer(code) => return code,
                 $crate::gate::Decision::Reenter => {
-                    const NAME: &std::ffi::CStr = $crate::gate::c_name(concat!(stringify!($name), "\0"));
-                    let public = $crate::gate::public(NAME);
+                    let public = $crate::gate::public(INDEX);
                     if !public.is_null() {
                         type Function = extern "C-unwind" fn($($type),*) -> i32;
                         // SAFETY: an interposer of this function's public name keeps its signature.
@@ -39,14 +38,6 @@ macro_rules! gated {
     )*};
 }
 pub(crate) use gated;
-
-/// `name`, which ends in NUL, for C.
-pub const fn c_name(name: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(name.as_bytes()) {
-        Ok(name) => name,
-        Err(_) => panic!("a name without its NUL"),
-    }
-}
 
 /// What the export does after the gate.
 pub enum Decision {
@@ -87,9 +78,9 @@ pub fn enter(index: usize) -> Decision {
     decision
 }
 
-/// The function that the process sees under `name`: an interposer's, if one is in front.
-pub fn public(name: &CStr) -> *mut c_void {
-    commit::symbol(libc::RTLD_DEFAULT, name)
+/// The function that the process sees under the name at `index`: an interposer's, if one is in front.
+pub fn public(index: usize) -> *mut c_void {
+    commit::symbol(libc::RTLD_DEFAULT, NAMES[index])
 }
 
 /// The nested call of `reenter` is over.
@@ -107,7 +98,7 @@ pub extern "C-unwind" fn ascendclSimCalls(function: *const c_char) -> u64 {
         }
         // SAFETY: the caller's promise: a C string.
         let name = unsafe { CStr::from_ptr(function) };
-        if let Some(at) = NAMES.iter().position(|n| n.as_bytes() == name.to_bytes()) {
+        if let Some(at) = NAMES.iter().position(|known| *known == name) {
             calls = CALLS[at].load(Ordering::Relaxed);
         }
         Ok(())

@@ -30,8 +30,7 @@ pub fn runs(state: &State, scope: &Scope) -> Vec<ActualRun> {
         Expectation::Golden { path } => Some(path),
         _ => None,
     });
-    // SAFETY: asks for our own number, which is the main thread's.
-    let process = unsafe { libc::getpid() } as u32;
+    let process = std::process::id();
     let unfinished = |path: &CString| [path.as_bytes(), format!(".{process}.{}", scope.id).as_bytes()].concat();
     let actual = |path: &CString| ActualRun {
         path: path.clone(),

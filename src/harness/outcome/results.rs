@@ -16,8 +16,7 @@ pub fn are_wanted() -> bool {
 /// The line of a scope that has ended, up to its failures; the first line of a process comes before it.
 pub fn line(state: &mut State, scope: &Scope) -> String {
     let mut line = String::new();
-    // SAFETY: asks for our own number.
-    let process = unsafe { libc::getpid() };
+    let process = std::process::id();
     if !std::mem::replace(&mut state.has_first_line, true) {
         let executable = std::fs::read_link("/proc/self/exe").unwrap_or_default();
         let executable = quoted(&executable.to_string_lossy());

@@ -11,6 +11,7 @@
 
 use crate::guest::edge;
 use crate::guest::thread::{self, stack};
+use crate::guest::wiped::Wiped;
 use crate::harness::aclshim_error::{self, *};
 use aclshim_core::heap::Heap;
 use aclshim_trace::system::clock::monotonic_ns;
@@ -37,48 +38,24 @@ pub struct HarnessLock {
     pub failures: AtomicU64,
 }
 
-const SIZE: usize = 4096;
-const _: () = assert!(size_of::<HarnessLock>() <= SIZE);
 /// A thread that has the lock for longer does not come back, as far as is known: a fault of ours was handled by a jump.
 const LOST_AFTER_NS: u64 = 5_000_000_000;
 
-static LOCK: AtomicPtr<HarnessLock> = AtomicPtr::new(ptr::null_mut());
+// SAFETY: all zero is a free lock, and all that it holds is atomic.
+static LOCK: Wiped<HarnessLock> = unsafe { Wiped::new(wipe_in_child) };
+
+unsafe extern "C" fn wipe_in_child() {
+    LOCK.wipe();
+}
 
 /// The lock, if the program uses the harness.
 pub fn existing() -> Option<&'static HarnessLock> {
-    // SAFETY: NULL, or a page that is never unmapped.
-    unsafe { LOCK.load(Ordering::Acquire).as_ref() }
+    LOCK.get()
 }
 
 /// The lock, made for the first caller.
 pub fn own() -> Option<&'static HarnessLock> {
-    if let Some(lock) = existing() {
-        return Some(lock);
-    }
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: an anonymous mapping of our own, checked; it is published once and never unmapped.
-    unsafe {
-        let at = libc::mmap(ptr::null_mut(), SIZE, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
-        if at == libc::MAP_FAILED {
-            return None;
-        }
-        let is_wiped = libc::madvise(at, SIZE, libc::MADV_WIPEONFORK) == 0;
-        if LOCK.compare_exchange(ptr::null_mut(), at.cast(), Ordering::AcqRel, Ordering::Acquire).is_err() {
-            libc::munmap(at, SIZE);
-        } else if !is_wiped {
-            // A kernel before 4.14.
-            libc::pthread_atfork(None, None, Some(wipe_in_child));
-        }
-    }
-    existing()
-}
-
-unsafe extern "C" fn wipe_in_child() {
-    let at = LOCK.load(Ordering::Acquire);
-    if !at.is_null() {
-        // SAFETY: the child has this one thread, and zero is a valid value.
-        unsafe { ptr::write_bytes(at.cast::<u8>(), 0, SIZE) };
-    }
+    LOCK.get_or_map()
 }
 
 /// Number of calls that no scope has seen, because the lock or memory was not available.

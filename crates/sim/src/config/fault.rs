@@ -40,7 +40,7 @@ fn one(entry: &str) -> Option<Fault> {
     let (function, nth) = target.split_once(':').unwrap_or((target, "*"));
     Some(Fault {
         kind: kind_of(kind)?,
-        function: functions::NAMES.iter().position(|name| *name == function)?,
+        function: functions::NAMES.iter().position(|name| name.to_bytes() == function.as_bytes())?,
         nth: match nth {
             "*" => None,
             number => Some(number.parse().ok()?),

@@ -1,35 +1,37 @@
 //! The 21 functions that copy and set memory.
 
+use std::ffi::CStr;
+
 /// Their names, each with a fixed index.
-pub const NAMES: [&str; 21] = [
-    "aclrtMemcpy",
-    "aclrtMemcpyAsync",
-    "aclrtMemcpyAsyncWithCondition",
-    "aclrtMemcpy2d",
-    "aclrtMemcpy2dAsync",
-    "aclrtMemcpyBatch",
-    "aclrtMemcpyBatchV2",
-    "aclrtMemcpyBatchAsync",
-    "aclrtMemcpyBatchAsyncV2",
-    "aclrtMemcpyAsyncWithOffset",
-    "aclrtMemcpyAsyncWithDesc",
-    "aclrtMemcpyFromSymbol",
-    "aclrtMemcpyFromSymbolAsync",
-    "aclrtMemcpyToSymbol",
-    "aclrtMemcpyToSymbolAsync",
-    "aclrtGetMemcpyDescSize",
-    "aclrtSetMemcpyDesc",
-    "aclrtMemset",
-    "aclrtMemsetAsync",
-    "aclrtMemsetD32",
-    "aclrtMemsetD32Async",
+pub const NAMES: [&CStr; 21] = [
+    c"aclrtMemcpy",
+    c"aclrtMemcpyAsync",
+    c"aclrtMemcpyAsyncWithCondition",
+    c"aclrtMemcpy2d",
+    c"aclrtMemcpy2dAsync",
+    c"aclrtMemcpyBatch",
+    c"aclrtMemcpyBatchV2",
+    c"aclrtMemcpyBatchAsync",
+    c"aclrtMemcpyBatchAsyncV2",
+    c"aclrtMemcpyAsyncWithOffset",
+    c"aclrtMemcpyAsyncWithDesc",
+    c"aclrtMemcpyFromSymbol",
+    c"aclrtMemcpyFromSymbolAsync",
+    c"aclrtMemcpyToSymbol",
+    c"aclrtMemcpyToSymbolAsync",
+    c"aclrtGetMemcpyDescSize",
+    c"aclrtSetMemcpyDesc",
+    c"aclrtMemset",
+    c"aclrtMemsetAsync",
+    c"aclrtMemsetD32",
+    c"aclrtMemsetD32Async",
 ];
 
 /// Index of `name` in [`NAMES`]; a name that is missing there does not compile.
 pub const fn index(name: &str) -> usize {
     let mut at = 0;
     while at < NAMES.len() {
-        if same(NAMES[at].as_bytes(), name.as_bytes()) {
+        if same(NAMES[at].to_bytes(), name.as_bytes()) {
             return at;
         }
         at += 1;

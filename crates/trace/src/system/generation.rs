@@ -71,7 +71,7 @@ fn is_wiped() -> bool {
 pub fn take_memory() -> bool {
     let is_wiped = is_wiped();
     if is_wiped {
-        let _ = CURRENT.pid.compare_exchange(0, own_pid(), Ordering::Relaxed, Ordering::Relaxed);
+        let _ = CURRENT.pid.compare_exchange(0, std::process::id(), Ordering::Relaxed, Ordering::Relaxed);
     }
     is_wiped
 }
@@ -79,13 +79,7 @@ pub fn take_memory() -> bool {
 /// Whether this memory is known to belong to another process: the caller is a child that shares it, as after `vfork`.
 #[cfg(not(loom))]
 pub fn is_anothers_memory() -> bool {
-    !matches!(CURRENT.pid.load(Ordering::Relaxed), pid if pid == 0 || pid == own_pid())
-}
-
-#[cfg(not(loom))]
-fn own_pid() -> u32 {
-    // SAFETY: asks for our own number.
-    unsafe { libc::getpid() as u32 }
+    !matches!(CURRENT.pid.load(Ordering::Relaxed), pid if pid == 0 || pid == std::process::id())
 }
 
 /// Number of calls of this process before there was a ring file to count them in. A fork child begins at 0: the parent
