@@ -1,7 +1,7 @@
 //! The drain of one process: records from its rings into its trace and its log.
 //!
 //! A record is on disk before its slot is given back; if writing fails, the slot stays and is
-//! tried again. Whoever drains holds the ring file ([`aclshim_trace::reader::lock`]), so there is one at a time,
+//! tried again. A drain holds the lock of the ring file ([`aclshim_trace::reader::lock`]), so there is one at a time,
 //! and the next one goes on where the last one stopped.
 
 use crate::drain::blocks::blocks;
@@ -38,7 +38,7 @@ pub mod inside;
 mod lifecycle;
 pub mod outside;
 
-/// So many slots are written at once.
+/// Number of slots that are written at once.
 const RUN: usize = 1024;
 /// Number of slots in which nothing is shown, behind the last that were read, that make a ring count as empty: a slot that was
 /// claimed may be shown after those behind it.
@@ -268,7 +268,7 @@ impl Drain {
                     self.trace.append(&head, &payload)?;
                 }
             }
-            // Before they are given back: from then on nobody else can tell.
+            // Before they are given back: afterwards the ring does not show it any more.
             ring.control.overwritten.fetch_add(run.overwritten, Ordering::Relaxed);
             // On disk: the writer may have the slots back. What is said of them can wait.
             ring.give_back(run.next);

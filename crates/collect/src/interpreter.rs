@@ -2,7 +2,7 @@
 //!
 //! Records come ring by ring in the order of their numbers, from a drain that reads the rings of a living process as well
 //! as from a reader of traces. Calls that have not ended are remembered in [`calls`], and nowhere else. Everything that is
-//! said of a process, live or afterwards, is said by a [visitor](crate::interpreter::visitor::Watch) of these events.
+//! said of a process, live or afterwards, is said by a [visitor](crate::interpreter::visitor::CallVisitor) of these events.
 
 use crate::findings::judge::{Judge, JudgedCall, ReportedFinding};
 use crate::findings::quick_check::{self, LAST, Run};

@@ -1,6 +1,6 @@
 //! Records of processes that are gone: those that were killed before their drain had written all.
 //!
-//! A drain looks now and then through the ring folder. What a dead process has left for the same directory is
+//! A drain looks now and then through the ring folder. What a dead process has left for its own directory is
 //! written to that process's own trace and log; a ring file with nothing left in it is removed.
 
 use crate::drain::{Drain, Losses, losses};
@@ -68,7 +68,7 @@ impl Adoption {
         let mut file = RingFile::open(path).ok()?;
         let origin = Origin::new(file.header());
         let is_for_us = origin.dir == self.dir;
-        // What nobody has told yet is for those to tell who know that directory.
+        // Losses that are in no log yet are left to the drains of that directory.
         if !is_for_us && !is_told(&mut file) {
             return None;
         }
@@ -135,7 +135,7 @@ pub fn finish(mut file: RingFile) {
     finish_with(&mut file, &mut drain);
 }
 
-/// The same with a drain that may have begun while the process lived; whether all has been written.
+/// As [`finish`], with a drain that may have begun while the process lived. Returns whether all has been written.
 pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
     let is_done = write_all(file, drain);
     if is_done {
@@ -144,7 +144,7 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
     is_done
 }
 
-/// The same, and leaves the file where it is.
+/// As [`finish_with`], and leaves the file where it is.
 pub fn write_all(file: &mut RingFile, drain: &mut Drain) -> bool {
     file.look_for_rings();
     let moved = drain.pass(file.header(), |number| file.ring(number), ReadMode::Finish);
@@ -155,7 +155,7 @@ pub fn write_all(file: &mut RingFile, drain: &mut Drain) -> bool {
         return false;
     }
     // Who wrote the rest was ended before it could say that this is the end, unless it has; and what was lost stands
-    // only here, if nobody has written it down since.
+    // only here, unless a drain has written it since.
     if !is_told(file) {
         drain.begin(file.header());
     }

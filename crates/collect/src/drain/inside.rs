@@ -25,7 +25,7 @@ pub trait Host {
     fn asked(&self) -> u32;
     /// Tells the host that it has been.
     fn answer(&self, asked: u32);
-    /// Waits until it is asked again, or so many nanoseconds.
+    /// Waits until it is asked again, at most `ns` nanoseconds.
     fn wait(&self, asked: u32, ns: u64);
 }
 
@@ -52,7 +52,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
         .join(format!("{PREFIX}{}-{:x}{SUFFIX}", header.pid, header.born_ns));
     let mut held = hold(&path);
     let mut nap = NAPS_NS[1];
-    // Somebody outside drains this process: for good, or for a moment only.
+    // A drain outside has this process: for good, or for a moment only.
     while matches!(held, Err(RingFileError::Locked)) {
         let asked = host.asked();
         host.answer(asked);
@@ -63,7 +63,7 @@ pub fn run(host: &impl Host) -> Result<(), &'static str> {
         nap = (2 * nap).min(LOOK_NS);
         held = hold(&path);
     }
-    // Where nothing can be locked there is nobody else either.
+    // Where nothing can be locked there is no other drain either.
     let held = held.ok();
     let ring = |number| host.ring(number);
     let mut drain = Drain::inside(header);

@@ -19,7 +19,7 @@ impl Drain {
         if self.has_begun {
             return;
         }
-        // The pace of the ticks is told by two moments, and these must not be too close.
+        // The pace of the ticks follows from two moments, which must not be too close.
         let born_ns = header.born.monotonic_ns.load(Ordering::Relaxed);
         let age = moment_of(header)[2].saturating_sub(born_ns);
         if let Some(missing) = 2_000_000u64.checked_sub(age) {

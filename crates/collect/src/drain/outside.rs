@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// What could not be written is tried again after so long.
 const FAILED_NAP_NS: u64 = 20_000_000;
-/// The same for a process that is gone: nothing is lost meanwhile.
+/// What a process that is gone has left is tried again after this long: nothing is lost meanwhile.
 const ENDED_NAP_NS: u64 = 1_000_000_000;
 
 /// Files of another format that are named: each is looked for again in every round.
@@ -30,7 +30,7 @@ pub struct Outside {
     /// How many files are held at most.
     most: usize,
     waiting: usize,
-    /// The same as far as the present round has come.
+    /// Number of waiting files that the present round has found so far.
     waiting_now: usize,
     counts_kinds: bool,
     /// Where the records of those go that are wanted; all are if there is none.
@@ -96,7 +96,7 @@ impl Outside {
         self.counts_kinds = true;
     }
 
-    /// Holds so many files at most; the others wait.
+    /// Holds at most `most` files; the others wait.
     pub fn hold_at_most(&mut self, most: usize) {
         self.most = most;
     }
@@ -225,7 +225,7 @@ impl Outside {
         self.pass_as(ReadMode::Drain)
     }
 
-    /// The same as the last that is done for now: not even calls under way are waited for, where others have ended since.
+    /// As [`pass`](Self::pass), for the last pass for now: not even calls under way are waited for, where others have ended since.
     pub fn flush(&mut self) -> Passed {
         self.pass_as(ReadMode::Flush)
     }

@@ -21,7 +21,7 @@ use aclshim_trace::record::{self, Call, FRAMES};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// So many findings of a rule and a call site are told one by one.
+/// Number of findings of a rule and a call site that are reported one by one.
 const MOST: u64 = 10;
 
 /// The rulebook at work on one process.
@@ -47,7 +47,7 @@ pub struct Judge {
 pub struct Total {
     /// All in all.
     pub found: u64,
-    /// Of these, told one by one.
+    /// Of these, reported one by one.
     pub told: u64,
     /// Of these, known or muted.
     pub known: u64,
@@ -75,7 +75,7 @@ pub(crate) struct JudgedCall<'a> {
     pub frames: &'a [u64; FRAMES],
 }
 
-/// A finding that is to be told.
+/// A finding that is to be reported.
 #[derive(Clone)]
 pub struct ReportedFinding {
     /// The rule.
@@ -96,7 +96,7 @@ pub struct ReportedFinding {
     pub site: Option<Site>,
     /// Where that came from, as far as it was recorded.
     pub stack: Vec<String>,
-    /// The same as addresses.
+    /// The stack as addresses.
     pub frames: Vec<u64>,
     /// In words.
     pub message: String,
@@ -131,11 +131,11 @@ fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.is_empty() { other } else { one }
 }
 
-/// So many call sites are told of: a program that makes its code at run time has ever new ones. Beyond these they are only
+/// Number of call sites whose findings are reported: a program that makes its code at run time has ever new ones. Beyond these they are only
 /// counted.
 pub(crate) const MOST_SITES: usize = 4096;
 
-/// What was told: the rule, the other product by its number, and the call site.
+/// What was reported: the rule, the other product by its number, and the call site.
 type CallView = (u8, Option<usize>, u64);
 
 impl Judge {
@@ -200,7 +200,7 @@ impl Judge {
         &mut self.modules
     }
 
-    /// The same, to look at.
+    /// The modules of the process, without the right to change them.
     pub fn known_modules(&self) -> &Modules {
         &self.modules
     }
@@ -220,7 +220,7 @@ impl Judge {
         &self.quick_check
     }
 
-    /// So many more calls whose addresses are not aligned, at call sites that this was told of.
+    /// Counts more calls whose addresses are not aligned, at call sites that ALIGN-64 was reported for.
     #[inline]
     pub(crate) fn count_misaligned(&mut self, count: u64) {
         if count > 0

@@ -12,7 +12,7 @@ pub struct Modules {
     spans: BTreeMap<u64, (u64, String)>,
 }
 
-/// So many are kept at most.
+/// Maximum number of modules that are remembered.
 const MOST: usize = 4096;
 
 /// One line of `/proc/PID/maps` that is about a file.

@@ -1,4 +1,4 @@
-//! Findings that are known already, and are counted but not told (`ACLSHIM_MUTE`, `ACLSHIM_BASELINE`).
+//! Findings that are known already, and are counted but not reported (`ACLSHIM_MUTE`, `ACLSHIM_BASELINE`).
 
 use crate::findings::modules::Site;
 use aclshim_facts::Function;
@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// What is not told.
+/// What is not reported.
 #[derive(Clone, Debug, Default)]
 pub struct Mute {
     patterns: Vec<Pattern>,

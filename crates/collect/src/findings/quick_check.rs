@@ -33,10 +33,10 @@ impl Linear {
 /// Number of failed calls of a run whose places are remembered: a note may be about one of them.
 pub(crate) const LAST: usize = 4;
 
-/// So many call sites are found at once.
+/// Number of call sites that are found with one look.
 const QUICK: usize = 256;
 
-/// Call sites that ALIGN-64 was told of: it is not told again.
+/// Call sites that ALIGN-64 was reported for: it is reported once.
 #[derive(Clone)]
 struct Sites {
     all: BTreeSet<u64>,
@@ -60,7 +60,7 @@ impl Sites {
     }
 }
 
-/// All that a quick look needs to know. Whoever has a copy can look in another thread.
+/// All that a quick look needs to know. A copy of it can be used in another thread.
 #[derive(Clone)]
 pub struct QuickCheck {
     linear: [Linear; Function::ALL.len()],
@@ -74,7 +74,7 @@ pub struct QuickCheck {
 pub struct Run {
     /// How many.
     pub count: usize,
-    /// How many of them are not aligned, at call sites that this was told of.
+    /// How many of them are not aligned, at call sites that ALIGN-64 was reported for.
     pub misaligned: u64,
     /// How many of them have failed.
     failed: usize,
@@ -113,18 +113,18 @@ impl QuickCheck {
         self.linear = std::array::from_fn(|number| Linear::new(Function::ALL[number], form));
     }
 
-    /// ALIGN-64 was told of this call site.
+    /// ALIGN-64 was reported for this call site.
     pub fn told(&mut self, site: u64) {
         self.told.insert(site);
     }
 
-    /// How many call sites it was told of.
+    /// Number of call sites that it was reported for.
     pub fn sites(&self) -> usize {
         self.told.all.len()
     }
 
     /// The rules that a call breaks, if there is nothing to tell of it. One whose addresses are not aligned, at a call
-    /// site that this was told of, is only counted.
+    /// site that ALIGN-64 was reported for, is only counted.
     #[inline(always)]
     pub fn rules(&self, function: Function, slot: &Words) -> Option<u128> {
         let (head, size) = (Head(slot[0]), slot[6] as usize);

@@ -2,7 +2,7 @@
 //!
 //! A name holds from when it was given until another takes its place or it is taken back. A stream's first name is also
 //! shown for what came before it: a handle is often named after its first copies. Memory is used again for other things,
-//! so a buffer's is not. What is learned twice, or in another order than it was told, makes no difference.
+//! so a buffer's is not. What is learned twice, or in another order than it was said, makes no difference.
 
 use aclshim_trace::record::annotation::{Annotation, NamedKind};
 use aclshim_trace::record::slot::{Head, Layout, Note, Words};
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// So many scopes, names of streams and names of buffers are known to whoever reads traces; of scopes the latest.
+/// Number of scopes, names of streams and names of buffers that a reader of traces remembers; of scopes the latest.
 const MOST: [usize; 3] = [1 << 18, 1 << 16, 1 << 14];
 
 /// A scope.
@@ -36,7 +36,7 @@ struct Piece {
     until: u64,
 }
 
-/// What a process has told.
+/// What a process calls its scopes, streams and buffers.
 #[derive(Debug)]
 pub struct Labels {
     scopes: BTreeMap<u32, Scope>,
@@ -60,7 +60,7 @@ impl Default for Labels {
 }
 
 impl Labels {
-    /// For whoever reads on and on, and does not ask for buffers.
+    /// For a drain, which reads without end and does not ask for buffers.
     pub(crate) fn of_few() -> Self {
         Self::with_most([4096, 4096, 0])
     }
@@ -70,7 +70,7 @@ impl Labels {
         Self { scopes, ends, streams, names: [0; 2], buffers, longest: 0, most }
     }
 
-    /// Takes over what was told at that time, in ticks.
+    /// Takes over what the program said at that time, in ticks.
     pub fn learn(&mut self, ticks: u64, told: &Annotation) {
         match told {
             Annotation::Scope { id, parent, name } => {
@@ -162,7 +162,7 @@ impl Labels {
         self.scopes.iter().map(|(id, scope)| (*id, scope))
     }
 
-    /// What a scope is called: if nobody knows, its number; nothing if there is none.
+    /// What a scope is called: if that is not known, its number; nothing if there is none.
     pub fn scope_name(&self, id: u32) -> Option<Cow<'_, str>> {
         let name = || self.scope(id).map_or_else(|| format!("#{id}").into(), |scope| Cow::from(&*scope.name));
         (id != 0).then(name)
@@ -194,7 +194,7 @@ impl Labels {
     }
 }
 
-/// Whether a slot begins what a program has told of itself.
+/// Whether a slot begins an annotation.
 pub(crate) fn is_told(slot: &Words) -> bool {
     let head = Head(slot[0]);
     head.layout() == Layout::Note && (Note::Scope as u8..=Note::Name as u8).contains(&head.function())

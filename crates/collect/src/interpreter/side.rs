@@ -27,7 +27,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Beside a of.
+    /// Beside the interpreter `of` a process.
     pub(crate) fn new(of: &Interpreter) -> Self {
         Self {
             origin: of.origin.clone(),
@@ -71,7 +71,7 @@ impl Side {
         CommonCalls { functions, quick_check, whose }.show(first, slots, totals, watch);
     }
 
-    /// Hands what was added up to the of.
+    /// Adds what was added up here to the totals of the interpreter.
     pub(crate) fn join(self, of: &mut Interpreter) {
         of.totals.merge(&self.totals);
     }

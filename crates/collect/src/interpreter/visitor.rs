@@ -1,4 +1,4 @@
-//! Recorded calls as they are handed to whoever reads traces.
+//! The events of the interpreter, and the visitors that they are shown to.
 
 use crate::findings::judge::ReportedFinding;
 use crate::findings::modules::{Modules, Site};
@@ -25,7 +25,7 @@ pub struct ProcessView<'a> {
     pub process: usize,
     /// The ring that it was recorded in.
     pub ring: u32,
-    /// The thread, 0 if nobody knows.
+    /// The thread, 0 if that is not known.
     pub thread: u32,
     /// The modules of the process, as far as they are known by now.
     pub modules: &'a Modules,
@@ -36,7 +36,7 @@ pub struct ProcessView<'a> {
 }
 
 impl<'a> ProcessView<'a> {
-    /// How ticks become time, if that can be told.
+    /// How ticks become time, if that is known.
     pub fn clock(&self) -> Option<&'a Calibration> {
         self.origin.calibration.as_ref()
     }
@@ -58,12 +58,12 @@ pub struct CallView<'a> {
 }
 
 impl<'a> CallView<'a> {
-    /// When it began, in nanoseconds since 1970, if that can be told.
+    /// When it began, in nanoseconds since 1970, if that is known.
     pub fn time_ns(&self) -> Option<u64> {
         self.whose.clock().map(|clock| clock.at_ns(self.call.begin))
     }
 
-    /// How long it took; `None` if it has not ended, or that cannot be told.
+    /// How long it took; `None` if it has not ended, or that is not known.
     pub fn duration_ns(&self) -> Option<u64> {
         Some(self.whose.clock()?.span_ns(self.call.end?.duration))
     }
@@ -108,7 +108,7 @@ impl<'a> CallView<'a> {
         self.whose.labels.buffer(address, self.call.begin)
     }
 
-    /// The scope that was open, if one was: its name, or its number where nobody knows that.
+    /// The scope that was open, if one was: its name, or its number where the name is not known.
     pub fn scope(&self) -> Option<Cow<'a, str>> {
         self.whose.labels.scope_name(self.call.scope)
     }
@@ -137,7 +137,7 @@ pub struct CommonCallView<'a> {
     pub slot: &'a Words,
     /// The rules that it breaks, a bit each by their numbers.
     pub rules: u128,
-    /// How long it took, if that can be told.
+    /// How long it took, if that is known.
     pub duration_ns: Option<u64>,
 }
 
@@ -147,7 +147,7 @@ impl CommonCallView<'_> {
         self.slot[6]
     }
 
-    /// When it began, in nanoseconds since 1970, if that can be told.
+    /// When it began, in nanoseconds since 1970, if that is known.
     pub fn time_ns(&self) -> Option<u64> {
         Some(self.whose.clock()?.at_ns(self.slot[1]))
     }
@@ -181,9 +181,9 @@ pub struct Lost<'a> {
     pub whose: ProcessView<'a>,
     /// How many.
     pub calls: u64,
-    /// And how many marks, names and scopes that the program told.
+    /// Number of marks, names and scopes of the program that were not recorded either.
     pub notes: u64,
-    /// When the first came, in nanoseconds since 1970, if that can be told.
+    /// When the first came, in nanoseconds since 1970, if that is known.
     pub from_ns: Option<u64>,
     /// When there was room again.
     pub to_ns: Option<u64>,
@@ -192,7 +192,7 @@ pub struct Lost<'a> {
 /// What a program tells of itself: a mark, a scope, a name.
 #[derive(Clone, Copy)]
 pub struct AnnotationView<'a> {
-    /// Where it was told.
+    /// The thread that recorded it.
     pub whose: ProcessView<'a>,
     /// When, in ticks.
     pub ticks: u64,
@@ -201,7 +201,7 @@ pub struct AnnotationView<'a> {
 }
 
 impl AnnotationView<'_> {
-    /// When, in nanoseconds since 1970, if that can be told.
+    /// When, in nanoseconds since 1970, if that is known.
     pub fn time_ns(&self) -> Option<u64> {
         Some(self.whose.clock()?.at_ns(self.ticks))
     }
@@ -315,13 +315,13 @@ impl<A: CallVisitor + ?Sized, B: CallVisitor + ?Sized> CallVisitor for Both<'_, 
     }
 }
 
-/// Who adds up what it is shown, so that several can do so side by side.
+/// A visitor that adds up what it is shown, so that several can do so in parallel.
 pub trait ParallelVisitor: CallVisitor + Send + Sized {
-    /// One more, which was shown nothing yet. It is shown [common](Watch::plain) calls, and such that are like them but for
+    /// One more, which was shown nothing yet. It is shown [common](CallVisitor::plain) calls, and such that are like them but for
     /// having failed; of modules and names nothing is known there.
     fn another(&self) -> Self;
 
-    /// What is shown from now on comes at this turn, whoever it is shown to. Turns begin with 0, and no two have the same.
+    /// What is shown from now on comes at this turn, to whichever of the visitors it is shown. Turns begin with 0 and are unique.
     fn at(&mut self, turn: u64);
 
     /// Takes over what the others were shown, as if everything had been shown to this one, turn by turn.
