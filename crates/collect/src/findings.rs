@@ -6,3 +6,4 @@ pub mod modules;
 pub mod mute;
 pub mod platform;
 pub(crate) mod quick_check;
+pub mod rule_bits;

@@ -1,6 +1,6 @@
 //! What is read of traces that are not like most: a clock that was set back, code without end.
 
-use aclshim_collect::findings::judge::rule_ids;
+use aclshim_collect::findings::rule_bits::rule_ids;
 use aclshim_collect::interpreter::visitor::{CallView, CallVisitor, NoVisitor};
 use aclshim_collect::storage::budget::Sizes;
 use aclshim_collect::storage::rotation::OutputLocation;

@@ -9,7 +9,7 @@ use crate::output::quantity::{duration, human};
 use crate::output::time::moment;
 use crate::reading::symbols::{SourceLocation, Symbols};
 use crate::reading::traces::{Nothing, Traces, say_ignored};
-use aclshim_collect::findings::judge::rule_ids;
+use aclshim_collect::findings::rule_bits::rule_ids;
 use aclshim_collect::interpreter::visitor::{AnnotationView, CallView, CallVisitor, Lost};
 use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
 use aclshim_facts::code;

@@ -8,6 +8,7 @@ use crate::findings::modules::{Modules, Site};
 use crate::findings::mute::Mute;
 use crate::findings::platform::{Platform, returned};
 use crate::findings::quick_check::QuickCheck;
+use crate::findings::rule_bits::{KNOWN, numbers, rule_id};
 use aclshim_facts::Function;
 use aclshim_facts::message::{message, noted_message};
 use aclshim_facts::policy::{Action, Policy};
@@ -18,7 +19,6 @@ use aclshim_facts::settings::{AS, BASELINE, CANN, Choice, FormSetting, MUTE, Mod
 use aclshim_facts::world::World;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::{self, Call, FRAMES};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Number of findings of a rule and a call site that are reported one by one.
@@ -100,31 +100,6 @@ pub struct ReportedFinding {
     pub frames: Vec<u64>,
     /// In words.
     pub message: String,
-}
-
-/// The bits of the rules that this release knows.
-const KNOWN: u128 = u128::MAX >> (u128::BITS as usize - RULES.len());
-
-/// The numbers of the bits that are set.
-fn numbers(mut bits: u128) -> impl Iterator<Item = u8> {
-    std::iter::from_fn(move || {
-        let number = (bits != 0).then(|| bits.trailing_zeros() as u8);
-        bits &= bits.wrapping_sub(1);
-        number
-    })
-}
-
-/// The ids of rules, by their bits. A rule of a later release, which the host may be of, has none here: its number stands
-/// for it, so that what it found is not lost.
-pub fn rule_ids(bits: u128) -> impl Iterator<Item = Cow<'static, str>> {
-    numbers(bits).map(rule_id)
-}
-
-fn rule_id(number: u8) -> Cow<'static, str> {
-    match RULES.get(usize::from(number)) {
-        Some(rule) => rule.id.into(),
-        None => format!("UNKNOWN-RULE-{number}").into(),
-    }
 }
 
 fn first_of<'a>(one: &'a str, other: &'a str) -> &'a str {

@@ -1,7 +1,7 @@
 //! The interpreter, record by record.
 
 use super::*;
-use crate::interpreter::visitor::CommonCallView;
+use crate::interpreter::visitor::{CallView, CommonCallView, FindingView};
 use aclshim_facts::FUNCTIONS;
 use aclshim_trace::record::slot::{Note, end_word};
 use aclshim_trace::ring::layout::Header;

@@ -3,6 +3,7 @@
 use crate::findings::judge::MOST_SITES;
 use crate::findings::platform::Drift;
 use crate::interpreter::visitor::CallView;
+use crate::log::lines;
 use aclshim_facts::Function;
 use aclshim_facts::code::{ACL_ERROR_RT_FEATURE_NOT_SUPPORT, ACL_SUCCESS};
 use aclshim_facts::message::code_message;
@@ -140,5 +141,31 @@ fn message(call: &CallView<'_>, code: i32) -> String {
         format!("{} returned {code}, because an injection asked for it", call.function.row().name)
     } else {
         code_message(&call.whose.platform.subject(call.function, call.call), code)
+    }
+}
+
+/// The line of a call that did not return 0.
+pub(super) fn failed<'a>(call: lines::Call<'a>, code: i32, message: &'a str) -> lines::FailedCall<'a> {
+    let lines::Call { function, thread, number, duration_ns, direction, bytes, .. } = call;
+    let lines::Call { dst_max, dst, src, stream, site, nested, injected, scope, stream_name, .. } = call;
+    lines::FailedCall {
+        function,
+        code: code.into(),
+        code_name: aclshim_facts::code::name(code),
+        thread,
+        number,
+        duration_ns,
+        direction,
+        bytes,
+        dst_max,
+        dst,
+        src,
+        stream,
+        site,
+        nested,
+        injected,
+        scope,
+        stream_name,
+        message,
     }
 }

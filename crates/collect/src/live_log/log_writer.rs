@@ -7,7 +7,7 @@ use crate::findings::judge::{Judge, Total};
 use crate::interpreter::totals::Totals;
 use crate::interpreter::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost};
 use crate::live_log::arguments::Arguments;
-use crate::live_log::failures::{Failures, ProbeEnd};
+use crate::live_log::failures::{Failures, ProbeEnd, failed};
 use crate::live_log::stderr::Stderr;
 use crate::log::Log;
 use crate::log::line::Address;
@@ -384,31 +384,5 @@ impl CallVisitor for LogWriter {
                 self.log.line(time_ns, &lines::Name { kind, address: Address(*begin), bytes, name, thread })
             }
         };
-    }
-}
-
-/// The line of a call that did not return 0.
-fn failed<'a>(call: lines::Call<'a>, code: i32, message: &'a str) -> lines::FailedCall<'a> {
-    let lines::Call { function, thread, number, duration_ns, direction, bytes, .. } = call;
-    let lines::Call { dst_max, dst, src, stream, site, nested, injected, scope, stream_name, .. } = call;
-    lines::FailedCall {
-        function,
-        code: code.into(),
-        code_name: aclshim_facts::code::name(code),
-        thread,
-        number,
-        duration_ns,
-        direction,
-        bytes,
-        dst_max,
-        dst,
-        src,
-        stream,
-        site,
-        nested,
-        injected,
-        scope,
-        stream_name,
-        message,
     }
 }

@@ -1,7 +1,7 @@
 //! Values of rows as Arrow arrays.
 
 use super::texts::{Text, Texts};
-use aclshim_collect::findings::judge::rule_ids;
+use aclshim_collect::findings::rule_bits::rule_ids;
 use anyhow::Result;
 use arrow::array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, ListBuilder, PrimitiveArray, StringArray,

@@ -6,7 +6,7 @@ use super::row::{COLUMNS, Row, Value};
 use super::texts::{Text, Texts};
 use super::timeline::{self, NewTrack, TimeSpan, TrackKind, Tracks, scattered};
 use crate::output::file::OutputFile;
-use aclshim_collect::findings::judge::rule_ids;
+use aclshim_collect::findings::rule_bits::rule_ids;
 use aclshim_trace::record::annotation::Annotation;
 use anyhow::Result;
 use prost::Message;

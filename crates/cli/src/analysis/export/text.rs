@@ -4,7 +4,7 @@ use super::Sink;
 use super::row::{COLUMNS, Row, Value};
 use super::texts::Texts;
 use crate::output::file::OutputFile;
-use aclshim_collect::findings::judge::rule_ids;
+use aclshim_collect::findings::rule_bits::rule_ids;
 use anyhow::Result;
 use std::borrow::Cow;
 use std::io::{self, Write};

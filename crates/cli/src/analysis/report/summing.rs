@@ -6,7 +6,7 @@ use super::findings::{codes, failures, rules};
 use super::model::*;
 use super::sample::SampledCall;
 use super::timeline::{Track, TrackKey};
-use aclshim_collect::findings::judge::rule_ids;
+use aclshim_collect::findings::rule_bits::rule_ids;
 use aclshim_collect::interpreter::totals::Sums;
 use aclshim_collect::trace_set::{FileError, Process, TraceSet};
 use aclshim_facts::rule::Severity;
