@@ -11,7 +11,7 @@
 //! | [`trace_set`] | reading traces and rings back from a directory, call by call |
 //! | [`interpreter`] | records into typed events: the one place that remembers open calls; their visitors and totals |
 //! | [`findings`] | what the rulebook says of the calls, and what is reported of that |
-//! | [`log`] | the log: how lines are declared, which there are, writing, the schema page |
+//! | [`log`] | the log: how lines are declared, which there are, writing |
 //! | [`storage`] | files: names, rotation, budget, the trace writer; a trace's layout is [`aclshim_trace::segment::format`] |
 //! | [`liveness`], [`ownership`] | whether the process of a ring runs, and whose rings count for a directory |
 

@@ -10,7 +10,6 @@ use std::path::Path;
 pub mod line;
 pub mod lines;
 mod report;
-pub mod schema;
 mod subscriber;
 
 pub use subscriber::install;

@@ -5,7 +5,6 @@
 //! setting ([`settings`]).
 
 pub mod call;
-pub mod documents;
 pub mod injection;
 pub mod message;
 pub mod rules;
@@ -17,7 +16,6 @@ pub mod written;
 
 pub use call::functions::{FUNCTIONS, Function};
 pub use call::{direction, functions, shape};
-pub use documents::rulebook;
 pub use rules::{case, rule, world};
 pub use settings::policy;
 pub use vendor::{abi, code, product};

@@ -18,8 +18,6 @@
 //! no descriptor open.
 
 #[cfg(not(loom))]
-pub mod documents;
-#[cfg(not(loom))]
 pub mod origin;
 pub mod reader;
 pub mod record;

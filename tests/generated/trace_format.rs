@@ -1,7 +1,7 @@
 //! The page that describes the format, `docs/trace-format.md`: text from `trace-format.md` beside this file, and
 //! tables made from the structures, so that no offset in it can be wrong.
 
-use crate::ring::layout::{CONTROL, Control, HEADER, Header};
+use aclshim_trace::ring::layout::{CONTROL, Control, HEADER, Header};
 use std::fmt::Write;
 
 /// The text of `docs/trace-format.md`.
@@ -43,7 +43,7 @@ fn control_fields() -> Vec<Field> {
 
 /// The fields as the structure documents them: name, type and sentences.
 fn documented(start: &str) -> Vec<(String, String, String)> {
-    let source = include_str!("ring/layout.rs");
+    let source = include_str!("../../crates/trace/src/ring/layout.rs");
     let body = source.split_once(start).and_then(|(_, rest)| rest.split_once("\n}")).map_or("", |(body, _)| body);
     let mut sentences = Vec::new();
     let mut fields = Vec::new();

@@ -225,7 +225,7 @@ pub static PAGES: &[Page] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::rule::Rule;
+    use aclshim_facts::rules::rule::Rule;
 
     #[test]
     fn every_sentence_has_a_rule_that_exists_or_a_reason() {
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn a_rule_of_a_page_holds_for_the_function_of_the_page() {
         for page in PAGES {
-            let is_named = |function: &&crate::Function| page.title.contains(function.row().name);
+            let is_named = |function: &&aclshim_facts::Function| page.title.contains(function.row().name);
             // The longest name fits best: one function's name may be another's beginning.
             let function =
-                crate::Function::ALL.iter().filter(is_named).max_by_key(|function| function.row().name.len());
+                aclshim_facts::Function::ALL.iter().filter(is_named).max_by_key(|function| function.row().name.len());
             let function = function.expect("a page names its function");
             for sentence in page.sentences {
                 let Rules(ids) = sentence.coverage else { continue };

@@ -1,14 +1,14 @@
 //! The page of all rules, made from their entries: one section a rule with a bad and a good call as C, then what became
 //! of each sentence of the original pages.
 
-use crate::documents::seeds::{Coverage, PAGES};
-use crate::message::value;
-use crate::rules::RULES;
-use crate::rules::case::{self, BLOCKS, Case, Scene};
-use crate::rules::rule::{Grade, Outcome, Rule, Severity};
-use crate::rules::world::{RunMode, Stream};
-use crate::vendor::abi::{aclrtMemLocation, aclrtMemcpyBatchAttr};
-use crate::vendor::code;
+use crate::seeds::{Coverage, PAGES};
+use aclshim_facts::abi::{aclrtMemLocation, aclrtMemcpyBatchAttr};
+use aclshim_facts::code;
+use aclshim_facts::message::value;
+use aclshim_facts::rules::RULES;
+use aclshim_facts::rules::case::{self, BLOCKS, Case, Scene};
+use aclshim_facts::rules::rule::{Grade, Outcome, Rule, Severity};
+use aclshim_facts::rules::world::{RunMode, Stream};
 use std::fmt::Write;
 
 const SEVERITIES: &[(Severity, &str)] = &[
@@ -44,7 +44,7 @@ fn section(page: &mut String, rule: &Rule) {
     let _ = write!(page, "\n## {}\n\n{}.\n\n", rule.id, capital(rule.statement));
     let _ = writeln!(page, "- Severity: {}", severity(rule));
     let functions: Vec<_> = rule.functions().map(|function| function.row().name).collect();
-    let all = functions.len() == crate::FUNCTIONS.len();
+    let all = functions.len() == aclshim_facts::FUNCTIONS.len();
     let _ = writeln!(page, "- Functions: {}", if all { "all".into() } else { functions.join(", ") });
     let _ = writeln!(page, "- Where: {}", rule.scope);
     match rule.codes {

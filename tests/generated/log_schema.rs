@@ -1,7 +1,7 @@
 //! The page that documents the log.
 
-use crate::json::{LONGEST, LONGEST_STRING};
-use crate::log::lines::LINES;
+use aclshim_collect::json::{LONGEST, LONGEST_STRING};
+use aclshim_collect::log::lines::LINES;
 use std::fmt::Write;
 
 /// The text of `docs/log-schema.md`.

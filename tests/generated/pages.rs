@@ -1,10 +1,8 @@
 //! The pages under `docs/` that are made from the tables.
 
-pub mod rulebook;
-mod seeds;
-
-use crate::call::functions::FUNCTIONS;
-use crate::settings::{CONFIG, SETTINGS, Value};
+use crate::rulebook;
+use aclshim_facts::FUNCTIONS;
+use aclshim_facts::settings::{CONFIG, SETTINGS, Value};
 use std::fmt::Write;
 
 /// Every generated page: file name under `docs/` and text.
@@ -25,7 +23,7 @@ fn functions() -> String {
 }
 
 fn rules() -> String {
-    format!("# Rules\n\n{MADE}{}", crate::documents::rulebook::body())
+    format!("# Rules\n\n{MADE}{}", rulebook::body())
 }
 
 fn settings() -> String {
