@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use trace::{Progress, Trace, add_slots, last_moment, learn};
+use trace::{Progress, Trace, last_moment, learn};
 
 mod by_time;
 mod error;
@@ -285,7 +285,7 @@ impl TraceSet {
         read_ahead::each(&mut reader, self.options.follow, |block, good| {
             progress.at(good);
             if block.head.kind == kind::SLOTS {
-                add_slots(process, &block.head, &block.as_slots(), visitor);
+                process.add(&block.head, &block.as_slots(), From::Trace, visitor);
                 process.block(&block.head);
             } else {
                 learn(process, block, moment);
@@ -310,8 +310,8 @@ impl TraceSet {
     /// Learns the names in a ring.
     fn names_of(&mut self, snapshot: &Snapshot) {
         let number = self.number(&snapshot.origin);
-        for (_, first, slots) in &snapshot.runs {
-            self.processes[number].labels.learn_slots(*first, slots);
+        for (head, slots) in &snapshot.runs {
+            self.processes[number].labels.learn_slots(head.first, slots);
         }
     }
 
@@ -325,8 +325,8 @@ impl TraceSet {
 
     fn snapshot<W: CallVisitor + ?Sized>(&mut self, snapshot: Snapshot, visitor: &mut W) {
         let process = self.process_of(&snapshot);
-        for (ring, first, slots) in &snapshot.runs {
-            process.add(*ring, *first, slots, From::Ring, visitor);
+        for (head, slots) in &snapshot.runs {
+            process.add(head, slots, From::Ring, visitor);
         }
     }
 

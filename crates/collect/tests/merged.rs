@@ -1,5 +1,4 @@
-//! Begin and end events of all threads in one order of time: what a drain shows while the program runs, and what a reader
-//! shows of the trace afterwards.
+//! Programs of several threads: what a drain shows and logs while they run, and what a reader shows afterwards.
 
 use aclshim_collect::drain::Drain;
 use aclshim_collect::interpreter::visitor::{CallView, CallVisitor};
@@ -10,6 +9,7 @@ use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::ring::file::{self, OwnRingFile};
 use aclshim_trace::ring::layout::{Control, Mode};
 use aclshim_trace::system::clock::ticks;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -55,6 +55,8 @@ struct Program {
     folder: PathBuf,
     file: OwnRingFile,
     threads: Vec<Thread>,
+    /// The destination of its copies.
+    dst: u64,
 }
 
 impl Program {
@@ -79,7 +81,7 @@ impl Program {
         });
         let threads = threads.collect();
         file.header.rings.store(RINGS as u32, Ordering::Release);
-        Self { folder, file, threads }
+        Self { folder, file, threads, dst: 0x1000 }
     }
 
     fn now(&self) -> u64 {
@@ -96,7 +98,7 @@ impl Program {
         let head = Head::in_flight(number, Layout::Linear, 0, 1);
         let head = if open.is_empty() { head } else { head.nested() };
         // SAFETY: the cursor was opened.
-        unsafe { cursor.slot(number) }.put(head, &[now, 0, 0x40, 0x1000, 0x2000, 64, 0]);
+        unsafe { cursor.slot(number) }.put(head, &[now, 0, 0x40, self.dst, 0x2000, 64, 0]);
         open.push((head, number, now));
     }
 
@@ -192,4 +194,36 @@ fn events_are_held_back_until_every_ring_was_seen_empty() {
     program.end(1, 0);
     assert_eq!(shown(&program, &mut drain), [("begin", 1), ("begin", 0), ("end", 0), ("end", 1)]);
     fs::remove_dir_all(&program.folder).unwrap();
+}
+
+/// The thread that each ring is shown with.
+#[derive(Default)]
+struct Threads(BTreeMap<u32, BTreeSet<u32>>);
+
+impl CallVisitor for Threads {
+    fn call(&mut self, view: &CallView<'_>) {
+        self.0.entry(view.whose.ring).or_default().insert(view.whose.thread);
+    }
+}
+
+/// The record that names the thread is overwritten; the ring still has the number of its owner.
+#[test]
+fn the_thread_of_a_ring_that_no_drain_has_read_is_known() {
+    for order in [CallOrder::ByThread, CallOrder::ByTime] {
+        let mut program = Program::new(&format!("owner-{order:?}"));
+        for thread in 0..RINGS {
+            let Thread { control, slots, cursor, .. } = &mut program.threads[thread];
+            cursor.open(control, slots, Mode::Flight, 0);
+            for _ in 0..2 * SLOTS {
+                program.begin(thread);
+                program.end(thread, 0);
+            }
+        }
+        let mut threads = Threads::default();
+        let mut set = TraceSet::new(ReadOptions { order, ..ReadOptions::default() });
+        set.read(&[&program.folder], &mut threads).unwrap();
+        set.finish(&mut threads);
+        assert_eq!(threads.0, (0..3).map(|ring| (ring, BTreeSet::from([7 + ring]))).collect(), "{order:?}");
+        fs::remove_dir_all(&program.folder).unwrap();
+    }
 }

@@ -4,13 +4,13 @@
 //! pass [merges](crate::interpreter::merge) the rings, one block of each ring at a time. Memory grows with the number of
 //! rings, not with their length.
 
-use super::trace::{Trace, add_slots, learn};
+use super::trace::{Trace, learn};
 use super::{Cause, FileError, TraceSet};
 use crate::interpreter::merge::{Merger, RingKey};
 use crate::interpreter::visitor::CallVisitor;
 use crate::trace_set::process::From;
 use aclshim_trace::record::slot::Words;
-use aclshim_trace::segment::format::kind;
+use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::segment::reader::{Block, SegmentReader};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -22,7 +22,7 @@ enum Piece {
     /// In a block of a trace, at this byte.
     Block { file: usize, offset: u64 },
     /// In memory: they come from a ring.
-    Slots { first: u64, slots: Vec<Words> },
+    Slots(BlockHead, Vec<Words>),
 }
 
 /// Maximum number of files that are open at a time.
@@ -82,8 +82,8 @@ impl TraceSet {
             self.process_of(&snapshot);
             self.names_of(&snapshot);
             let process = self.number(&snapshot.origin);
-            for (ring, first, slots) in snapshot.runs {
-                unread.entry((process, ring)).or_default().push_back(Piece::Slots { first, slots });
+            for (head, slots) in snapshot.runs {
+                unread.entry((process, head.ring)).or_default().push_back(Piece::Slots(head, slots));
             }
         }
         let mut merger = Merger::offline(visitor.wants_merged_events());
@@ -125,13 +125,13 @@ impl TraceSet {
     fn piece(&mut self, ring: RingKey, piece: Piece, files: &mut Files, merger: &mut Merger) {
         let process = &mut self.processes[ring.0];
         match piece {
-            Piece::Slots { first, slots } => process.add(ring.1, first, &slots, From::Ring, merger),
+            Piece::Slots(head, slots) => process.add(&head, &slots, From::Ring, merger),
             Piece::Block { file, offset } => {
                 let Some(block) = files.block(file, offset) else {
                     let path = files.paths.get(file).cloned().unwrap_or_default();
                     return self.trouble(path, Cause::BlockVanished { offset });
                 };
-                add_slots(process, &block.head, &block.slots().collect::<Vec<_>>(), merger);
+                process.add(&block.head, &block.as_slots(), From::Trace, merger);
                 if let Some(progress) = &mut self.options.progress {
                     progress(block.payload.len() as u64);
                 }

@@ -58,8 +58,8 @@ impl<W: ParallelVisitor> Turn<'_, W> {
         piece.ceded = thread.map(|thread| (thread, turn + 1));
         self.visitor.at(turn + 2);
         let ceded = if thread.is_some() { piece.run.count } else { 0 };
-        let first = head.first.saturating_add(ceded as u64);
-        self.process.add(head.ring, first, &slots[ceded..], From::Trace, self.visitor);
+        let rest = BlockHead { first: head.first.saturating_add(ceded as u64), ..head };
+        self.process.add(&rest, &slots[ceded..], From::Trace, self.visitor);
         self.process.block(&head);
     }
 }

@@ -116,11 +116,6 @@ impl Process {
         self.interpreter.whose(ring, thread)
     }
 
-    /// The thread that a new block of a ring begins with, if that is known.
-    pub(crate) fn thread<W: CallVisitor + ?Sized>(&mut self, head: &BlockHead, watch: &mut W) {
-        self.interpreter.block(head, &mut Both(&mut Findings(&mut self.findings), watch));
-    }
-
     /// Takes note of a block that the trace holds.
     pub(crate) fn block(&mut self, head: &BlockHead) {
         let blocks = self.blocks.entry(head.ring).or_default();
@@ -145,17 +140,16 @@ impl Process {
         }
     }
 
-    /// Adds consecutive slots of a ring, as far as they are new.
+    /// Adds a block of slots, as far as they are new.
     pub(crate) fn add<W: CallVisitor + ?Sized>(
         &mut self,
-        ring: u32,
-        first: u64,
+        head: &BlockHead,
         slots: &[Words],
         from: From,
         watch: &mut W,
     ) {
         let visitor = &mut Both(&mut Findings(&mut self.findings), watch);
-        self.slots[from as usize] += self.interpreter.add(ring, first, slots, visitor);
+        self.slots[from as usize] += self.interpreter.add_block(head, slots, visitor);
     }
 
     /// See [`Interpreter::cede`].

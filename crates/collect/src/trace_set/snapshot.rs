@@ -5,6 +5,7 @@ use crate::liveness::{self, Liveness};
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{ReadMode, RingReader};
 use aclshim_trace::record::slot::{self, State, Words};
+use aclshim_trace::segment::format::BlockHead;
 use std::sync::atomic::Ordering;
 
 /// Number of slots that the records of a ring file may claim beyond twice the number that is written in it.
@@ -20,8 +21,8 @@ pub(super) struct Snapshot {
     pub overwritten: u64,
     /// Slots that were overwritten since: the ring, the first number, and the count.
     pub lost: Vec<(u32, u64, u64)>,
-    /// Slots that could be read: the ring, the first number, and the slots.
-    pub runs: Vec<(u32, u64, Vec<Words>)>,
+    /// Slots that could be read, as blocks: ring, first number and thread stand in the head.
+    pub runs: Vec<(BlockHead, Vec<Words>)>,
 }
 
 impl Snapshot {
@@ -78,7 +79,9 @@ impl Snapshot {
                 // Skipped slots may be about to be written.
                 let is_skipped = run.first > from && run.overwritten == 0;
                 if !(waits && is_skipped) {
-                    snapshot.runs.push((number as u32, run.first, run.slots));
+                    let thread = ring.owner().filter(|(_, since)| run.first >= *since).map_or(0, |(owner, _)| owner);
+                    let head = BlockHead { ring: number as u32, first: run.first, thread, ..BlockHead::default() };
+                    snapshot.runs.push((head, run.slots));
                 }
                 if waits {
                     break;

@@ -2,11 +2,8 @@
 
 use super::Process;
 use crate::findings::modules::Modules;
-use crate::interpreter::visitor::CallVisitor;
-use crate::trace_set::process::From;
 use aclshim_trace::origin::Origin;
-use aclshim_trace::record::slot::Words;
-use aclshim_trace::segment::format::{BlockHead, kind};
+use aclshim_trace::segment::format::kind;
 use aclshim_trace::segment::reader::{Block, SegmentReader};
 use std::fs::File;
 use std::io::BufReader;
@@ -37,17 +34,6 @@ pub(super) struct Trace {
     pub process: usize,
     /// Its last moment, where the pace of the ticks is derived from that.
     pub moment: [u64; 3],
-}
-
-/// Takes a block of slots.
-pub(super) fn add_slots<W: CallVisitor + ?Sized>(
-    process: &mut Process,
-    head: &BlockHead,
-    slots: &[Words],
-    visitor: &mut W,
-) {
-    process.thread(head, visitor);
-    process.add(head.ring, head.first, slots, From::Trace, visitor);
 }
 
 /// Takes over what a block without slots says about its process.
