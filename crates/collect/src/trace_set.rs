@@ -285,6 +285,7 @@ impl TraceSet {
         read_ahead::each(&mut reader, self.options.follow, |block, good| {
             progress.at(good);
             if block.head.kind == kind::SLOTS {
+                process.next_in_file(block.head.ring, visitor);
                 process.add(&block.head, &block.as_slots(), From::Trace, visitor);
                 process.block(&block.head);
             } else {

@@ -1,7 +1,7 @@
 //! Programs of several threads: what a drain shows and logs while they run, and what a reader shows afterwards.
 
 use aclshim_collect::drain::Drain;
-use aclshim_collect::interpreter::visitor::{CallView, CallVisitor};
+use aclshim_collect::interpreter::visitor::{CallView, CallVisitor, NoVisitor};
 use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
 use aclshim_trace::reader::{ReadMode, Ring};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot};
@@ -226,4 +226,40 @@ fn the_thread_of_a_ring_that_no_drain_has_read_is_known() {
         assert_eq!(threads.0, (0..3).map(|ring| (ring, BTreeSet::from([7 + ring]))).collect(), "{order:?}");
         fs::remove_dir_all(&program.folder).unwrap();
     }
+}
+
+/// Of the findings of one call site only the first are reported: the same ones live and afterwards, whichever thread made them.
+#[test]
+fn of_many_findings_of_two_threads_the_drain_and_a_reader_report_the_same_ones() {
+    let mut program = Program::new("findings");
+    program.dst = 0;
+    let mut drain = Drain::outside(program.file.header);
+    for turn in 0..9 {
+        for thread in [2, 0, 1] {
+            program.begin(thread);
+            program.end(thread, 0);
+        }
+        if turn % 2 == 0 {
+            program.pass(&mut drain, ReadMode::Drain);
+        }
+    }
+    while program.pass(&mut drain, ReadMode::Flush) > 0 {}
+    drain.stop(program.file.header, |number| program.ring(number), "the program ends");
+    let number = |line: &str, key: &str| -> u64 {
+        let value = line.split(key).nth(1).and_then(|rest| rest.split([',', '}']).next());
+        value.and_then(|value| value.parse().ok()).expect("a number")
+    };
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+    let logs = fs::read_dir(&program.folder).unwrap().map(|entry| entry.unwrap().path()).filter(is_log);
+    let text: String = logs.map(|path| fs::read_to_string(path).unwrap()).collect();
+    let lines = text.lines().filter(|line| line.contains("\"event\":\"finding\""));
+    let live: Vec<_> = lines.map(|line| (number(line, "\"thread\":"), number(line, "\"number\":"))).collect();
+    let mut set = TraceSet::default();
+    set.read(&[&program.folder], &mut NoVisitor).unwrap();
+    set.finish(&mut NoVisitor);
+    let [process] = &set.processes().collect::<Vec<_>>()[..] else { panic!("one process") };
+    let offline: Vec<_> = process.findings.iter().map(|found| (found.thread.into(), found.number)).collect();
+    assert!(live.len() >= 10, "{text}");
+    assert_eq!(live, offline);
+    fs::remove_dir_all(&program.folder).unwrap();
 }

@@ -54,6 +54,7 @@ impl<W: ParallelVisitor> Turn<'_, W> {
         }
         let slots = piece.slots(bytes);
         self.visitor.at(turn);
+        self.process.next_in_file(head.ring, self.visitor);
         let thread = self.process.cede(&head, &slots, &piece.run, self.visitor);
         piece.ceded = thread.map(|thread| (thread, turn + 1));
         self.visitor.at(turn + 2);

@@ -35,6 +35,8 @@ pub struct Process {
     pub slots: [u64; 2],
     /// The findings that are reported one by one.
     pub findings: Vec<Found>,
+    /// The ring of the last block that was read in the order of a file.
+    last_ring: Option<u32>,
     /// By ring: the last two blocks of its trace.
     blocks: BTreeMap<u32, [Range<u64>; 2]>,
 }
@@ -92,6 +94,7 @@ impl Process {
             evicted: 0,
             slots: [0; 2],
             findings: Vec::new(),
+            last_ring: None,
             blocks: BTreeMap::new(),
         }
     }
@@ -114,6 +117,14 @@ impl Process {
 
     pub(crate) fn whose(&self, ring: u32, thread: u32) -> ProcessView<'_> {
         self.interpreter.whose(ring, thread)
+    }
+
+    /// The next block in the order in which a drain wrote them is of this ring. If the last one was of another, the drain had
+    /// read that ring to its end, and had judged its last call.
+    pub(crate) fn next_in_file<W: CallVisitor + ?Sized>(&mut self, ring: u32, watch: &mut W) {
+        if let Some(last) = self.last_ring.replace(ring).filter(|last| *last != ring) {
+            self.settle(last, watch);
+        }
     }
 
     /// Takes note of a block that the trace holds.
