@@ -58,7 +58,7 @@ fn boot(table: &'static Table) {
     // If we cannot even begin, we forward.
     let shim = edge::preserving_errno(prepare).unwrap_or(ShimState::Off);
     state::set(shim);
-    gate::open_resolved();
+    target::open_resolved();
     PROGRESS.store(DONE, Ordering::Release);
     if shim != ShimState::Passive {
         edge::preserving_errno(|| {

@@ -34,7 +34,7 @@ pub unsafe fn run(
     let frame = Frame::begin_slow(function, caller, here, words, call);
     let mut ticket = Ticket::begin(function, caller, here, words, &frame);
     // SAFETY: the arguments of a call that is about to be forwarded.
-    let before = unsafe { pre_call::check(function, call, &|judgement| found(&frame, ticket, judgement)) };
+    let before = unsafe { pre_call::check(function, call, |judgement| found(&frame, ticket, judgement)) };
     ticket.go();
     // SAFETY: the caller's promise.
     let answer = match unsafe { before.refuse(function, call) } {

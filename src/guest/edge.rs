@@ -81,10 +81,11 @@ pub fn blocked() -> Option<libc::sigset_t> {
     unsafe { thread::current().blocked.get().as_ref().copied() }
 }
 
-/// How long a caller waits rather than lose a call (`ACLSHIM_RECORD=lossless`), at most.
-pub const LOSSLESS_WAIT_NS: u64 = 100_000_000;
+/// Longest time that a caller waits rather than lose a call: for room (`ACLSHIM_RECORD=lossless`), or, once a thread, for the
+/// ring file that another thread is making.
+pub const LONG_WAIT_NS: u64 = 100_000_000;
 /// How long such a caller sleeps between two attempts.
-pub const LOSSLESS_PAUSE_NS: i64 = 100_000;
+pub const WAIT_PAUSE_NS: i64 = 100_000;
 
 /// Sleeps a little, without being a cancellation point. The caller's errno is changed.
 pub fn pause(ns: i64) {

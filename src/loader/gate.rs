@@ -75,11 +75,6 @@ pub fn close_for_good() {
     IS_CLOSED_FOR_GOOD.store(true, Ordering::Relaxed);
 }
 
-/// Opens the gates whose targets were resolved while the shim was starting.
-pub fn open_resolved() {
-    gates().as_flattened().iter().for_each(Gate::open);
-}
-
 fn table() -> Option<&'static Table> {
     // SAFETY: NULL, or a static table.
     unsafe { TABLE.load(Ordering::Acquire).as_ref() }

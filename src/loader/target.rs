@@ -156,6 +156,20 @@ fn revoke() {
     }
 }
 
+/// Opens the gates whose targets were resolved while the shim was starting. Idempotent.
+pub fn open_resolved() {
+    for (function, gates) in gate::gates().iter().enumerate() {
+        let resolved = gates.iter().enumerate().filter(|&(slot, gate)| known_to(gate, function, slot).is_some());
+        resolved.for_each(|(_, gate)| gate.open());
+    }
+    // Opened first, and looked at then: a library may have been finalized in between.
+    for function in (0..COUNT).filter(|&function| contains(&REVOKED, function)) {
+        let Some(gate) = export_gate(function) else { continue };
+        gate.slow_path.fetch_or(CLOSED, Ordering::AcqRel);
+        gate.via.store(VIA_BEFORE[function].load(Ordering::Relaxed), Ordering::Release);
+    }
+}
+
 /// Pins `target` and binds the exported entry to it.
 pub fn bind(function: usize, target: usize) {
     pin(target);

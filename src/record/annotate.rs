@@ -60,10 +60,10 @@ fn annotate(annotation: &AnnotationRef<'_>) -> Annotated {
         };
         let now = ticks(cursor.clock.load(Ordering::Relaxed));
         let is_waiting = cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
-        let end = if is_waiting { monotonic_ns() + edge::LOSSLESS_WAIT_NS } else { 0 };
+        let end = if is_waiting { monotonic_ns() + edge::LONG_WAIT_NS } else { 0 };
         let wait = || {
             if is_waiting {
-                edge::pause(edge::LOSSLESS_PAUSE_NS);
+                edge::pause(edge::WAIT_PAUSE_NS);
             }
             is_waiting && drain::may_run() && monotonic_ns() < end
         };

@@ -93,10 +93,10 @@ fn make_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     let make_room = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
     let number = if cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
         // Signals blocked: a handler that jumped out would leave the thread as it is in here.
-        let end = monotonic_ns() + edge::LOSSLESS_WAIT_NS;
+        let end = monotonic_ns() + edge::LONG_WAIT_NS;
         edge::with_signals_blocked(|| {
             make_room(&mut || {
-                edge::pause(edge::LOSSLESS_PAUSE_NS);
+                edge::pause(edge::WAIT_PAUSE_NS);
                 drain::may_run() && monotonic_ns() < end
             })
         })

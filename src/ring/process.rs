@@ -187,12 +187,15 @@ impl Process {
             made();
         }
         let is_busy = || self.state.load(Ordering::Acquire) == BUSY;
+        let has_waited = thread::current().waited.get();
         wait_until(|| !is_busy());
-        // A caller that is to wait rather than lose a call; but not one that may have interrupted the thread that makes the file.
-        if settings().record == Record::Lossless && is_busy() && !edge::may_be_in_a_handler() {
-            let end = monotonic_ns() + edge::LOSSLESS_WAIT_NS;
+        // On a busy machine the thread that makes the file may have to wait for a processor. It takes no lock of the host's, and
+        // so waiting for it cannot be in vain; but not in a handler that may have interrupted it.
+        let may_wait = !has_waited || settings().record == Record::Lossless;
+        if may_wait && is_busy() && !edge::may_be_in_a_handler() {
+            let end = monotonic_ns() + edge::LONG_WAIT_NS;
             while is_busy() && monotonic_ns() < end {
-                edge::pause(edge::LOSSLESS_PAUSE_NS);
+                edge::pause(edge::WAIT_PAUSE_NS);
             }
         }
         self.file()

@@ -63,8 +63,18 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Creates a file for writing, in place of one that an interrupted command has left; never through a link.
 pub fn create(path: &Path) -> io::Result<File> {
     let _ = fs::remove_file(path);
+    create_new(path, 0o600)
+}
+
+/// Creates a file for writing where there is none; never through a link.
+fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(flags).open(path)
+    OpenOptions::new().write(true).create_new(true).mode(mode).custom_flags(flags).open(path)
+}
+
+/// Writes a new file that other users may read as far as the umask allows; never through a link.
+pub fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
+    io::Write::write_all(&mut create_new(path, 0o666)?, contents)
 }
 
 /// Replaces a file by one that `make` makes at the path that it is given: a reader sees the old file or the new one.

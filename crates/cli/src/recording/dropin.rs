@@ -58,7 +58,7 @@ pub fn main(arguments: Arguments) -> Result<ExitCode> {
         let beside = real.with_file_name(name).canonicalize().unwrap_or_else(|_| real.clone());
         let needed = beside.to_str().with_context(|| format!("{}: not UTF-8", beside.display()))?;
         let library = forwarding_library(machine, name, &[SHIM, needed]);
-        install(name, &|new| fs::write(new, &library))?;
+        install(name, &|new| files::write_new(new, &library))?;
     }
     outln!("{}: {} and {} for {}", dir.display(), NAMES[0], NAMES[1], real.display());
     outln!("start the program with LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", std::path::absolute(dir)?.display());

@@ -212,5 +212,5 @@ fn write(path: &Path, text: &str) -> Result<()> {
     if path.symlink_metadata().is_ok_and(|about| !about.is_file()) {
         return std::fs::write(path, text).with_context(named);
     }
-    files::replace(path, |new| std::fs::write(new, text)).with_context(named)
+    files::replace(path, |new| files::write_new(new, text.as_bytes())).with_context(named)
 }

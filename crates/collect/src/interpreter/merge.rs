@@ -68,8 +68,8 @@ pub struct Merger {
     lanes: BTreeMap<RingKey, Lane>,
     /// The first item of every lane that has one.
     fronts: BTreeSet<(Moment, RingKey)>,
-    /// The least of `read_to`, and the ring that it is of.
-    watermark: Option<(Moment, RingKey)>,
+    /// The `read_to` of every lane that has one: the first is the watermark.
+    limits: BTreeSet<(Moment, RingKey)>,
     /// Whether events of one process are merged, in a drain.
     is_live: bool,
     /// Whether begin and end events are merged, not only whole calls.
@@ -115,23 +115,24 @@ impl Merger {
     }
 
     fn limit(&mut self, ring: RingKey, read_to: Option<Moment>) {
-        self.lane(ring).read_to = read_to;
-        self.watermark = self.lanes.iter().filter_map(|(ring, lane)| Some((lane.read_to?, *ring))).min();
+        let before = std::mem::replace(&mut self.lane(ring).read_to, read_to);
+        before.map(|before| self.limits.remove(&(before, ring)));
+        self.limits.extend(read_to.map(|read_to| (read_to, ring)));
     }
 
     /// What is held back of a ring.
     fn lane(&mut self, ring: RingKey) -> &mut Lane {
-        let Self { lanes, watermark, .. } = self;
+        let Self { lanes, limits, .. } = self;
         lanes.entry(ring).or_insert_with(|| {
-            let begin = (Moment::default(), ring);
-            *watermark = Some(watermark.map_or(begin, |watermark| watermark.min(begin)));
-            Lane { items: VecDeque::new(), last: begin.0, read_to: Some(begin.0) }
+            let begin = Moment::default();
+            limits.insert((begin, ring));
+            Lane { items: VecDeque::new(), last: begin, read_to: Some(begin) }
         })
     }
 
     /// The ring that holds back the others; `None` if all have ended.
     pub(crate) fn slowest(&self) -> Option<RingKey> {
-        self.watermark.map(|(_, ring)| ring)
+        self.limits.first().map(|(_, ring)| *ring)
     }
 
     /// Shows what lies below the watermark; `whose` describes the thread of a ring.
@@ -158,7 +159,7 @@ impl Merger {
 
     fn next(&mut self) -> Option<(RingKey, Item)> {
         let front = *self.fronts.first()?;
-        let is_above = self.watermark.is_some_and(|watermark| front > watermark);
+        let is_above = self.limits.first().is_some_and(|watermark| front > *watermark);
         if is_above && !(self.is_live && self.held > MOST_LIVE) {
             return None;
         }

@@ -56,12 +56,12 @@ impl Shapes {
     }
 
     /// The union of both sets.
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// These shapes without those of the other set.
-    pub const fn but(self, other: Self) -> Self {
+    pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
@@ -104,6 +104,6 @@ pub const FILL: Shapes = Shapes::form(9);
 /// Fills of 32-bit words.
 pub const FILL_WORDS: Shapes = Shapes::form(10);
 /// Copies from or to a device variable.
-pub const SYMBOLS: Shapes = FROM_SYMBOL.and(TO_SYMBOL);
+pub const SYMBOLS: Shapes = FROM_SYMBOL.or(TO_SYMBOL);
 /// Every shape.
 pub const ALL: Shapes = Shapes((1 << Shape::COUNT) - 1);

@@ -24,12 +24,12 @@ pub struct Acceptance {
 static ACCEPTANCES: [Acceptance; 5] = [
     Acceptance {
         position: 10,
-        shapes: LINEAR.and(PITCHED).and(INDIRECT).and(SYMBOLS).and(FILL).and(FILL_WORDS),
+        shapes: LINEAR.or(PITCHED).or(INDIRECT).or(SYMBOLS).or(FILL).or(FILL_WORDS),
         accepts: |s| s.is_nothing(),
     },
     Acceptance { position: 40, shapes: BATCH, accepts: batch::is_nothing },
     Acceptance { position: 350, shapes: LINEAR.synchronous(), accepts: is_same },
-    Acceptance { position: 580, shapes: LINEAR.asynchronous().and(SYMBOLS), accepts: is_same },
+    Acceptance { position: 580, shapes: LINEAR.asynchronous().or(SYMBOLS), accepts: is_same },
     Acceptance { position: 680, shapes: FILL_WORDS, accepts: words::is_ignored },
 ];
 

@@ -5,7 +5,7 @@ use crate::rules::entries::prelude::*;
 pub static NULL_POINTER: Rule = Rule {
     number: 0,
     id: "NULL-POINTER",
-    steps: &[Step::vendor(20, ALL.but(INDIRECT)), Step::vendor(220, INDIRECT)],
+    steps: &[Step::vendor(20, ALL.without(INDIRECT)), Step::vendor(220, INDIRECT)],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "every function but the next"),
@@ -82,8 +82,8 @@ pub static ZERO_SIZE: Rule = Rule {
     steps: &[
         Step::vendor(90, PITCHED),
         Step::vendor(120, SET_DESC),
-        Step::vendor(240, LINEAR.and(INDIRECT).and(FILL)),
-        Step::always(10, LINEAR.and(PITCHED).and(INDIRECT).and(FILL)),
+        Step::vendor(240, LINEAR.or(INDIRECT).or(FILL)),
+        Step::always(10, LINEAR.or(PITCHED).or(INDIRECT).or(FILL)),
     ],
     severity: Severity::Error,
     grades: &[
@@ -160,8 +160,8 @@ pub static DEST_MAX: Rule = Rule {
     number: 2,
     id: "DEST-MAX",
     steps: &[
-        Step::vendor(80, FROM_SYMBOL.and(FILL_WORDS)),
-        Step::vendor(230, LINEAR.and(INDIRECT).and(FILL.asynchronous())),
+        Step::vendor(80, FROM_SYMBOL.or(FILL_WORDS)),
+        Step::vendor(230, LINEAR.or(INDIRECT).or(FILL.asynchronous())),
         Step::vendor(600, FILL.synchronous()),
     ],
     severity: Severity::Error,

@@ -7,7 +7,7 @@ use crate::rules::entries::prelude::*;
 pub static CAPTURE_SYNC: Rule = Rule {
     number: 19,
     id: "CAPTURE-SYNC",
-    steps: &[Step::vendor(590, LINEAR.and(PITCHED).and(SYMBOLS).and(FILL).synchronous())],
+    steps: &[Step::vendor(590, LINEAR.or(PITCHED).or(SYMBOLS).or(FILL).synchronous())],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "always")],
     statement: "a synchronous copy is not permitted while a capture is under way that is not relaxed",
@@ -42,7 +42,7 @@ fn capture_sync(s: &Subject) -> Verdict {
 pub static CAPTURE_PAGEABLE: Rule = Rule {
     number: 20,
     id: "CAPTURE-PAGEABLE",
-    steps: &[Step::vendor(610, LINEAR.and(PITCHED).and(SYMBOLS).asynchronous()), Step::item(BATCH.asynchronous())],
+    steps: &[Step::vendor(610, LINEAR.or(PITCHED).or(SYMBOLS).asynchronous()), Step::item(BATCH.asynchronous())],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always; a batch only on Ascend 950, with failIndex SIZE_MAX")],
     statement: "a copy of pageable memory cannot be captured",
@@ -76,7 +76,7 @@ fn capture_pageable(s: &Subject) -> Verdict {
 pub static CAPTURE_BLOCKS: Rule = Rule {
     number: 21,
     id: "CAPTURE-BLOCKS",
-    steps: &[Step::vendor(650, LINEAR.and(PITCHED).and(SYMBOLS).asynchronous()), Step::item(BATCH.asynchronous())],
+    steps: &[Step::vendor(650, LINEAR.or(PITCHED).or(SYMBOLS).asynchronous()), Step::item(BATCH.asynchronous())],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, "every function but the batches"),
@@ -121,7 +121,7 @@ impl Subject<'_> {
 pub static ASYNC_PAGEABLE: Rule = Rule {
     number: 22,
     id: "ASYNC-PAGEABLE",
-    steps: &[Step::advice(70, LINEAR.and(PITCHED).and(BATCH).and(SYMBOLS).asynchronous())],
+    steps: &[Step::advice(70, LINEAR.or(PITCHED).or(BATCH).or(SYMBOLS).asynchronous())],
     severity: Severity::Perf,
     statement: "with host memory that is not page-locked an asynchronous copy returns only when it is done",
     sources: &[

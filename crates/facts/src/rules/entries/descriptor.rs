@@ -64,7 +64,7 @@ fn desc_stream_null(s: &Subject) -> Verdict {
 pub static DESC_PLACE: Rule = Rule {
     number: 49,
     id: "DESC-PLACE",
-    steps: &[Step::vendor(420, SET_DESC.and(DESCRIBED))],
+    steps: &[Step::vendor(420, SET_DESC.or(DESCRIBED))],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "a descriptor must be in device memory",

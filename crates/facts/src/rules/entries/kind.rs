@@ -6,7 +6,7 @@ use crate::vendor::abi::KINDS;
 pub static KIND_RANGE: Rule = Rule {
     number: 4,
     id: "KIND-RANGE",
-    steps: &[Step::vendor(110, ALL.but(BATCH).but(FILL).but(FILL_WORDS))],
+    steps: &[Step::vendor(110, ALL.without(BATCH).without(FILL).without(FILL_WORDS))],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "every function but the next"),
@@ -41,7 +41,10 @@ fn kind_range(s: &Subject) -> Verdict {
 pub static KIND_FUNCTION: Rule = Rule {
     number: 5,
     id: "KIND-FUNCTION",
-    steps: &[Step::vendor(160, ALL.but(BATCH).but(DESCRIBED).but(FILL).but(FILL_WORDS)), Step::vendor(200, DESCRIBED)],
+    steps: &[
+        Step::vendor(160, ALL.without(BATCH).without(DESCRIBED).without(FILL).without(FILL_WORDS)),
+        Step::vendor(200, DESCRIBED),
+    ],
     severity: Severity::Error,
     codes: &[
         (ACL_ERROR_INVALID_PARAM, "linear copies, 2D copies, symbol copies"),
@@ -92,7 +95,7 @@ fn kind_function(s: &Subject) -> Verdict {
 pub static KIND_PLACE: Rule = Rule {
     number: 6,
     id: "KIND-PLACE",
-    steps: &[Step::vendor(550, LINEAR.asynchronous().and(PITCHED))],
+    steps: &[Step::vendor(550, LINEAR.asynchronous().or(PITCHED))],
     severity: Severity::Error,
     grades: &[
         Grade::error("one side is pageable memory and the kind does not fit"),

@@ -11,7 +11,7 @@ const MAX_OFFSET: usize = (1 << 48) - 1;
 pub static SIZE_LIMIT: Rule = Rule {
     number: 44,
     id: "SIZE-LIMIT",
-    steps: &[Step::vendor(250, INDIRECT.and(SET_DESC))],
+    steps: &[Step::vendor(250, INDIRECT.or(SET_DESC))],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_PARAM_INVALID, "always")],
     statement: "count must not exceed 4 GiB",

@@ -6,7 +6,7 @@ use crate::rules::entries::prelude::*;
 pub static OVERLAP: Rule = Rule {
     number: 11,
     id: "OVERLAP",
-    steps: &[Step::advice(90, LINEAR.and(SET_DESC))],
+    steps: &[Step::advice(90, LINEAR.or(SET_DESC))],
     severity: Severity::Violation,
     statement: "source and destination must not overlap",
     sources: &[Ours(
@@ -34,7 +34,7 @@ fn overlap(s: &Subject) -> Verdict {
 pub static RANGE_OVERFLOW: Rule = Rule {
     number: 12,
     id: "RANGE-OVERFLOW",
-    steps: &[Step::advice(100, ALL.but(INDIRECT).but(DESCRIBED).but(DESC_SIZE))],
+    steps: &[Step::advice(100, ALL.without(INDIRECT).without(DESCRIBED).without(DESC_SIZE))],
     severity: Severity::Violation,
     statement: "a range must end inside the address space",
     sources: &[
@@ -97,12 +97,12 @@ pub static MEMORY_ROOM: Rule = Rule {
     number: 13,
     id: "MEMORY-ROOM",
     steps: &[
-        Step::vendor(690, LINEAR.and(PITCHED).and(FROM_SYMBOL).and(FILL).and(FILL_WORDS)).part(dst_room),
-        Step::vendor(710, LINEAR.and(PITCHED).and(TO_SYMBOL)).part(src_room),
-        Step::vendor(720, LINEAR.and(PITCHED).and(SYMBOLS).and(FILL).and(FILL_WORDS)).part(host_room),
+        Step::vendor(690, LINEAR.or(PITCHED).or(FROM_SYMBOL).or(FILL).or(FILL_WORDS)).part(dst_room),
+        Step::vendor(710, LINEAR.or(PITCHED).or(TO_SYMBOL)).part(src_room),
+        Step::vendor(720, LINEAR.or(PITCHED).or(SYMBOLS).or(FILL).or(FILL_WORDS)).part(host_room),
         Step::vendor(730, SET_DESC).part(desc_room),
         Step::item(BATCH),
-        Step::advice(80, LINEAR.and(PITCHED).and(BATCH).and(SYMBOLS).and(FILL).and(FILL_WORDS)),
+        Step::advice(80, LINEAR.or(PITCHED).or(BATCH).or(SYMBOLS).or(FILL).or(FILL_WORDS)),
     ],
     severity: Severity::Error,
     grades: &[

@@ -8,7 +8,7 @@ pub static CONTEXT_MISSING: Rule = Rule {
     id: "CONTEXT-MISSING",
     steps: &[
         Step::vendor(210, PITCHED.asynchronous()).part(default_stream_missing),
-        Step::vendor(460, ALL.but(BATCH.synchronous()).but(DESC_SIZE)).part(context_is_there),
+        Step::vendor(460, ALL.without(BATCH.synchronous()).without(DESC_SIZE)).part(context_is_there),
     ],
     severity: Severity::Error,
     codes: &[
@@ -75,7 +75,7 @@ pub static STREAM_INVALID: Rule = Rule {
     number: 17,
     id: "STREAM-INVALID",
     steps: &[
-        Step::vendor(190, ALL.but(SYMBOLS).but(FILL_WORDS).asynchronous()),
+        Step::vendor(190, ALL.without(SYMBOLS).without(FILL_WORDS).asynchronous()),
         Step::vendor(450, FILL_WORDS.asynchronous()),
         Step::vendor(510, SYMBOLS.asynchronous()),
     ],
@@ -106,7 +106,7 @@ fn stream_invalid(s: &Subject) -> Verdict {
 pub static STREAM_FOREIGN: Rule = Rule {
     number: 18,
     id: "STREAM-FOREIGN",
-    steps: &[Step::vendor(640, ALL.but(BATCH).asynchronous()), Step::item(BATCH.asynchronous())],
+    steps: &[Step::vendor(640, ALL.without(BATCH).asynchronous()), Step::item(BATCH.asynchronous())],
     severity: Severity::Error,
     codes: &[(ACL_ERROR_RT_STREAM_CONTEXT, "what is queued; failIndex of a batch is SIZE_MAX")],
     statement: "work that is queued on a stream must come from a thread of the stream's context; a copy of pageable memory \

@@ -65,7 +65,7 @@ pub static UNSUPPORTED_PRODUCT: Rule = Rule {
     number: 61,
     id: "UNSUPPORTED-PRODUCT",
     steps: &[
-        Step::vendor(150, BATCH.and(DESC_SIZE).and(SET_DESC).and(DESCRIBED)),
+        Step::vendor(150, BATCH.or(DESC_SIZE).or(SET_DESC).or(DESCRIBED)),
         Step::vendor(170, INDIRECT),
         Step::always(70, SYMBOLS),
     ],
