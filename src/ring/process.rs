@@ -189,8 +189,9 @@ impl Process {
         let is_busy = || self.state.load(Ordering::Acquire) == BUSY;
         let has_waited = thread::current().waited.get();
         wait_until(|| !is_busy());
-        // On a busy machine the thread that makes the file may have to wait for a processor. It takes no lock of the host's, and
-        // so waiting for it cannot be in vain; but not in a handler that may have interrupted it.
+        // On a busy machine the thread that makes the file may have to wait for a processor. It takes no lock of the
+        // host's, so that a wait ends soon; bounded, because what it calls may be replaced by the host. Not in a handler that may
+        // have interrupted it.
         let may_wait = !has_waited || settings().record == Record::Lossless;
         if may_wait && is_busy() && !edge::may_be_in_a_handler() {
             let end = monotonic_ns() + edge::LONG_WAIT_NS;

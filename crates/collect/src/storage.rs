@@ -6,4 +6,6 @@ pub mod failure;
 pub mod file_names;
 pub mod rotation;
 pub mod segment;
+#[cfg(test)]
+mod tests;
 mod usage;

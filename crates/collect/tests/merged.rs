@@ -50,7 +50,7 @@ struct Thread {
     open: Vec<(Head, u64, u64)>,
 }
 
-/// A program of three threads, each of which calls when it is told to.
+/// A program of three threads, each of which calls on request.
 struct Program {
     folder: PathBuf,
     file: OwnRingFile,

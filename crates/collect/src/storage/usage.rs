@@ -18,7 +18,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::time::Duration;
 
-const MAGIC: [u8; 8] = *b"ACLUSAGE";
+pub(super) const MAGIC: [u8; 8] = *b"ACLUSAGE";
 /// Magic, total, limit of the next look and checksum, eight bytes each.
 const RECORD: usize = 32;
 /// How often the lock is tried. The holder needs microseconds, unless it is looking through the directory or was
@@ -37,7 +37,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    fn to_bytes(self) -> [u8; RECORD] {
+    pub(super) fn to_bytes(self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..16].copy_from_slice(&self.total.to_le_bytes());
@@ -155,6 +155,3 @@ impl Share {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,13 @@
-use super::*;
+//! Tests of the running total of a directory, together with the budget that uses it.
+
 use crate::scratch::Scratch;
 use crate::storage::budget::{Room, Sizes, make_room};
+use crate::storage::directory::Directory;
 use crate::storage::failure::Report;
+use crate::storage::usage::{MAGIC, Record, Share, Usage};
 use aclshim_trace::segment::format;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::PathBuf;
 
 const SIZES: Sizes = Sizes { segment: 64 << 10, budget: 4 << 20 };
@@ -27,7 +31,7 @@ fn room(scratch: &Scratch) -> (Room, Report) {
     (room, report)
 }
 
-/// A trace of `bytes` bytes that nobody writes to any more.
+/// A trace of `bytes` bytes that no process writes to.
 fn put(scratch: &Scratch, name: &str, bytes: usize) {
     let mut content = format::MAGIC.to_vec();
     content.resize(bytes, 0);
