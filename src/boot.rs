@@ -1,4 +1,9 @@
 //! The start of the shim, once in a process: when it is loaded, or by the first call that needs it before that.
+//!
+//! Every program that the shim is preloaded into pays for its start, and most of that is page faults. So functions that run
+//! then are in the section `.text.startup`, and what they write is in `.bss.startup`: each lies in a page or two, instead of
+//! being spread over the library. (Functions of other crates have `#[inline]` as well, to be compiled into this one. A
+//! static in `.bss.startup` must be all zero; the compiler refuses others.)
 
 use crate::check::{policy, world};
 use crate::guest::state::{self, ShimState};
@@ -16,8 +21,10 @@ const NEW: u8 = 0;
 const BUSY: u8 = 1;
 const DONE: u8 = 2;
 
+#[unsafe(link_section = ".bss.startup")]
 static PROGRESS: AtomicU8 = AtomicU8::new(NEW);
 /// The address of the TLS block of the thread that starts the shim.
+#[unsafe(link_section = ".bss.startup")]
 static BOOTING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the shim has started.
@@ -26,6 +33,7 @@ pub fn is_done() -> bool {
 }
 
 /// Starts the shim, when it is loaded; `table` is that of all entries.
+#[unsafe(link_section = ".text.startup")]
 pub fn load(table: &'static Table) {
     // Without a look first: a page that is read before it is written to is brought in twice.
     edge::preserving_errno(|| boot(table));
@@ -45,6 +53,7 @@ pub fn ensure(table: &'static Table) -> ShimState {
 
 /// Starts the shim unless that was done. Bounded: a caller that comes while another thread is at it waits 2 ms at most.
 #[cold]
+#[unsafe(link_section = ".text.startup")]
 fn boot(table: &'static Table) {
     gate::install(table);
     let me = thread::current() as *const _ as usize;

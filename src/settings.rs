@@ -4,7 +4,7 @@
 //! environment and the working directory.
 
 use aclshim_facts::settings::file::{FileError, FileValues, MOST};
-use aclshim_facts::settings::value::SettingValue;
+use aclshim_facts::settings::value::{Given, SettingValue};
 use aclshim_facts::settings::{CONFIG, DIR, Mode, PATH, SETTINGS, Setting, Settings, Source};
 use aclshim_facts::text::Text;
 use aclshim_trace::system::contents::{Contents, ReadError};
@@ -15,10 +15,11 @@ use core::ffi::{CStr, c_char};
 const COMPLAINTS: usize = 8;
 
 /// What is in force, and what was refused.
+#[repr(C)] // what is always written comes first, in one page with the small fields of the settings
 struct InForce {
-    settings: Settings,
     may_write_files: bool,
     rank: Text<16>,
+    settings: Settings,
     complaints: Complaints,
 }
 
@@ -61,10 +62,11 @@ struct Shared(UnsafeCell<InForce>);
 // SAFETY: written by the one thread that boots, before `boot` says that it is done; read after that.
 unsafe impl Sync for Shared {}
 
+#[unsafe(link_section = ".bss.startup")]
 static IN_FORCE: Shared = Shared(UnsafeCell::new(InForce {
-    settings: Settings::UNREAD,
     may_write_files: false,
     rank: Text::new(),
+    settings: Settings::UNREAD,
     complaints: Complaints {
         values: [None; SETTINGS.len()],
         lines: [(0, FileError::Unreadable); COMPLAINTS],
@@ -103,20 +105,55 @@ pub fn complaints() -> &'static Complaints {
 /// Called once, by the thread that boots, before another thread may call [`settings`].
 pub unsafe fn read() {
     // SAFETY: the caller's promise.
-    let InForce { settings, may_write_files, rank, complaints } = unsafe { &mut *IN_FORCE.0.get() };
-    let mut buffer = [0u8; PATH];
-    let here = working_directory(&mut buffer);
+    let in_force = unsafe { &mut *IN_FORCE.0.get() };
+    match environment(CONFIG.variable) {
+        Some(path) => take_over_with_file(in_force, path),
+        None => take_over(in_force, None),
+    }
+}
+
+/// Takes over what the environment and the settings file at `path` say.
+#[inline(never)] // what it reads is not to lie on the stack of a program without a settings file
+fn take_over_with_file(in_force: &mut InForce, path: &[u8]) {
+    let InForce { settings, complaints, .. } = in_force;
+    settings.config.read(&CONFIG, Some(path), working_directory);
     let mut wrong = |line, why| complaints.add_line(line, why);
-    let text = environment(CONFIG.variable).and_then(|path| {
-        settings.config.read(&CONFIG, Some(path), here);
-        read_file(settings.config.as_c_str()).map_err(|why| wrong(0, why)).ok()
-    });
+    let text = read_file(settings.config.as_c_str()).map_err(|why| wrong(0, why)).ok();
     let file = text.as_ref().map(|text| FileValues::read(text.as_bytes(), &mut wrong));
-    let given = |setting: &'static Setting| setting.given(environment(setting.variable), file.as_ref());
-    settings.read(here, &|setting| given(setting).map(|(value, _)| value), &mut |setting| {
-        let line = if let Some((_, Source::File(line))) = given(setting) { line } else { 0 };
-        complaints.add_value(setting, line);
-    });
+    take_over(in_force, file.as_ref());
+}
+
+/// Where the values come from, and the complaints about them.
+struct Sources<'a> {
+    file: Option<&'a FileValues<'a>>,
+    complaints: &'a mut Complaints,
+}
+
+impl Sources<'_> {
+    #[unsafe(link_section = ".text.startup")]
+    fn given(&self, setting: &'static Setting) -> Option<(&[u8], Source)> {
+        setting.given(environment(setting.variable), self.file)
+    }
+}
+
+impl Given for Sources<'_> {
+    #[unsafe(link_section = ".text.startup")]
+    fn value(&self, setting: &'static Setting) -> Option<&[u8]> {
+        self.given(setting).map(|(value, _)| value)
+    }
+
+    fn refuse(&mut self, setting: &'static Setting) {
+        let line = if let Some((_, Source::File(line))) = self.given(setting) { line } else { 0 };
+        self.complaints.add_value(setting, line);
+    }
+}
+
+/// Takes over what the environment and the settings file say.
+#[unsafe(link_section = ".text.startup")]
+fn take_over(in_force: &mut InForce, file: Option<&FileValues>) {
+    let InForce { settings, may_write_files, rank, complaints } = in_force;
+    let mut sources = Sources { file, complaints };
+    settings.read(working_directory, &mut sources);
     settings.ring_size = 1 << settings.ring_size.ilog2();
     // The default directories would be a way for the caller to have files made in this program's name.
     if is_secure() {
@@ -128,7 +165,7 @@ pub unsafe fn read() {
     let ranks = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK_ID"];
     rank.push(ranks.into_iter().find_map(environment).unwrap_or(b"0"));
     // A daemon that lives in `/` was not asked where to write: it gets no files.
-    let is_asked = given(&DIR).is_some() || settings.dir.as_bytes() != b"//aclshim-out";
+    let is_asked = sources.given(&DIR).is_some() || settings.dir.as_bytes() != b"//aclshim-out";
     *may_write_files = !settings.dir.is_full() && is_asked;
 }
 
@@ -162,6 +199,7 @@ unsafe extern "C" {
 }
 
 /// The value of an environment variable; an empty one counts as not set.
+#[unsafe(link_section = ".text.startup")]
 pub fn environment(name: &str) -> Option<&'static [u8]> {
     let mut c_name = Text::<64>::new();
     c_name.push(name.as_bytes());

@@ -9,6 +9,7 @@ use crate::{drain, harness};
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = at_end;
 
+#[unsafe(link_section = ".text.startup")]
 extern "C" fn at_end() {
     edge::preserving_errno(|| {
         harness::at_exit();

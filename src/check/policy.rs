@@ -14,6 +14,7 @@ unsafe impl Sync for Shared {}
 
 static POLICY: Shared = Shared(UnsafeCell::new(Policy::new(false)));
 /// Whether every call is judged before it is forwarded.
+#[unsafe(link_section = ".bss.startup")]
 static IS_STRICT: AtomicBool = AtomicBool::new(false);
 /// Whether findings of ALIGN-64 are left to the reader of the record.
 static IS_ALIGNMENT_DEFERRED: AtomicBool = AtomicBool::new(true);

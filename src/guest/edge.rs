@@ -20,6 +20,7 @@ pub fn catching_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// Runs a cold path of ours: errno is afterwards what it was, a panic is `None`, and the thread is
 /// not cancelled in it (our file operations are no cancellation points of the host's, and a
 /// cancellation cannot pass a `catch_unwind`).
+#[unsafe(link_section = ".text.startup")]
 pub fn preserving_errno<T>(work: impl FnOnce() -> T) -> Option<T> {
     let mut cancel_state = 0;
     // SAFETY: errno and the cancellation state are the calling thread's own.

@@ -228,6 +228,7 @@ pub fn invalid_rule(part: &[u8]) {
 }
 
 /// Device and inode of standard error when we were loaded; 0 where it was closed.
+#[unsafe(link_section = ".bss.startup")]
 static STDERR_AT_START: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Remembers what standard error is.

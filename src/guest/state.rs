@@ -20,10 +20,13 @@ pub enum ShimState {
 }
 
 /// A [`ShimState`].
+#[unsafe(link_section = ".bss.startup")]
 static STATE: AtomicU8 = AtomicU8::new(ShimState::Unready as u8);
 /// Start and end of this library in memory.
+#[unsafe(link_section = ".bss.startup")]
 static OWN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// The process that the shim was started in; 0 before that.
+#[unsafe(link_section = ".bss.startup")]
 static PID: AtomicU32 = AtomicU32::new(0);
 
 /// The state as far as it is known.

@@ -6,15 +6,21 @@ use crate::loader::{libdl, names, objects};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+#[unsafe(link_section = ".bss.startup")]
 static EXPORTS: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
+#[unsafe(link_section = ".bss.startup")]
 static LIBDL_EXPORTS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 /// One bit for each function of the table whose first definition in this process is ours.
+#[unsafe(link_section = ".bss.startup")]
 static FIRST: AtomicU32 = AtomicU32::new(0);
 /// One bit for each function of libdl whose first definition in this process is ours.
+#[unsafe(link_section = ".bss.startup")]
 static LIBDL_FIRST: AtomicU32 = AtomicU32::new(0);
 /// The address that the program sees under each name: our export, another interposer's, or a stub of its own.
+#[unsafe(link_section = ".bss.startup")]
 static VISIBLE: [AtomicUsize; names::COUNT] = [const { AtomicUsize::new(0) }; names::COUNT];
 /// Number of objects that were loaded at the start.
+#[unsafe(link_section = ".bss.startup")]
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);
 const _: () = assert!(names::COUNT <= 32);
 
@@ -56,6 +62,7 @@ fn seen_as(name: &CStr) -> usize {
 
 /// Whether another copy of the shim stands in front of this one. A program that is not position-independent has a copy of
 /// our table of the harness, which is not another shim's.
+#[unsafe(link_section = ".text.startup")]
 pub fn has_another_shim() -> bool {
     let harness = seen_as(c"aclshim_harness");
     let holder = || objects::resident(|_| true).find(|object| object.defined(c"aclshim_harness") == Some(harness));

@@ -61,8 +61,10 @@ pub struct Table {
     pub entries: &'static [[Entry; PRIVATE]; COUNT],
 }
 
+#[unsafe(link_section = ".bss.startup")]
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
 /// Whether all gates stay closed.
+#[unsafe(link_section = ".bss.startup")]
 static IS_CLOSED_FOR_GOOD: AtomicBool = AtomicBool::new(false);
 
 /// Makes the table known; before the shim starts.

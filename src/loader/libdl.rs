@@ -11,10 +11,14 @@ use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// The address of the real `dlsym`, or 0.
+#[unsafe(link_section = ".bss.startup")]
 pub static REAL_DLSYM: AtomicUsize = AtomicUsize::new(0);
 /// The address of the real `dlvsym`, or 0.
+#[unsafe(link_section = ".bss.startup")]
 pub static REAL_DLVSYM: AtomicUsize = AtomicUsize::new(0);
+#[unsafe(link_section = ".bss.startup")]
 static REAL_DLADDR: AtomicUsize = AtomicUsize::new(0);
+#[unsafe(link_section = ".bss.startup")]
 static REAL_DLADDR1: AtomicUsize = AtomicUsize::new(0);
 
 /// The functions of libdl that we stand in front of, with the place of the real one.
@@ -28,6 +32,7 @@ pub const NEXT: *mut c_void = -1isize as *mut c_void;
 
 /// Finds the real functions. May be called by any thread at any time, also before our constructor:
 /// each finds these functions.
+#[unsafe(link_section = ".text.startup")]
 pub fn find() {
     let all_found = || INTERPOSED.iter().all(|(_, real)| real.load(Ordering::Relaxed) != 0);
     if all_found() {

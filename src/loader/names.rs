@@ -25,12 +25,14 @@ aclshim_facts::api!(c_names);
 ///
 /// # Safety
 /// `name` is a C string.
+#[unsafe(link_section = ".text.startup")]
 pub unsafe fn function(name: *const c_char) -> Option<Function> {
     // SAFETY: the caller's promise, passed on unchanged.
     Function::ALL.iter().copied().find(|&function| unsafe { elf::equals(name, NAMES[function as usize]) })
 }
 
 /// The address of the real function of the table that an object defines: not one of ours.
+#[unsafe(link_section = ".text.startup")]
 pub fn real_in(object: &Object, function: usize) -> Option<usize> {
     /// The hash of each function's name.
     static HASHES: [u32; COUNT] = {

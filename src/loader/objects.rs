@@ -79,6 +79,7 @@ pub struct Changes {
 pub fn each(mut visit: impl FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>) {
     type Visit<'a> = &'a mut dyn FnMut(Changes, &mut dyn FnMut() -> Option<Object>) -> ControlFlow<()>;
 
+    #[unsafe(link_section = ".text.startup")]
     unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
         // SAFETY: the loader hands over a valid description, and `data` as we gave it below.
         let (info, visit) = unsafe { (&*info, &mut *data.cast::<Visit<'_>>()) };

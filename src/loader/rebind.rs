@@ -19,12 +19,17 @@ use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The changes up to the last scan.
+#[unsafe(link_section = ".bss.startup")]
 static ADDS: AtomicU64 = AtomicU64::new(0);
+#[unsafe(link_section = ".bss.startup")]
 static SUBS: AtomicU64 = AtomicU64::new(0);
 
 /// Objects that need not be scanned again, in a hash table by their identity. One for which there is no room is scanned
 /// each time.
 static SEEN: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
+/// The hash table in front of [`SEEN`]: enough for a program with few objects, which then does not touch the pages of that one.
+#[unsafe(link_section = ".bss.startup")]
+static SEEN_FIRST: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 
 /// The reason for a scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,6 +41,7 @@ pub enum Trigger {
 }
 
 /// Scans the objects that were loaded since the last scan, and redirects their pointers.
+#[unsafe(link_section = ".text.startup")]
 pub fn refresh(trigger: Trigger) {
     let looked_at =
         |changes: Changes| changes.adds == ADDS.load(Ordering::Acquire) && changes.subs == SUBS.load(Ordering::Acquire);
@@ -58,7 +64,7 @@ pub fn refresh(trigger: Trigger) {
     objects::each(|changes, object| {
         if latest.is_none() && changes.subs != SUBS.load(Ordering::Relaxed) {
             // An identity may have come back with another object.
-            SEEN.iter().for_each(|seen| seen.store(0, Ordering::Relaxed));
+            SEEN_FIRST.iter().chain(&SEEN).for_each(|seen| seen.store(0, Ordering::Relaxed));
         }
         latest = Some(changes);
         let Some(object) = object() else { return ControlFlow::Continue(()) };
@@ -93,12 +99,15 @@ fn vendor_came() -> bool {
 }
 
 fn probe(object: &Object) -> impl Iterator<Item = &'static AtomicUsize> {
-    let start = (object.identity() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-    (0..8).map(move |step| &SEEN[(start + step) % SEEN.len()])
+    let hash = (object.identity() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let first = (0..4).map(move |step| &SEEN_FIRST[((hash >> 58) + step) % SEEN_FIRST.len()]);
+    first.chain((0..8).map(move |step| &SEEN[((hash >> 54) + step) % SEEN.len()]))
 }
 
 fn is_seen(object: &Object) -> bool {
-    probe(object).any(|seen| seen.load(Ordering::Relaxed) == object.identity())
+    // An object takes its first free place, and places become free all at once: none lies behind a free one.
+    let mut taken = probe(object).map(|seen| seen.load(Ordering::Relaxed)).take_while(|&seen| seen != 0);
+    taken.any(|seen| seen == object.identity())
 }
 
 fn mark_seen(object: &Object) {

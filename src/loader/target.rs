@@ -64,6 +64,7 @@ pub extern "C-unwind" fn resolve(function: Function, caller: usize) -> usize {
 static FOUND: [[AtomicUsize; 2]; COUNT] = [const { [const { AtomicUsize::new(0) }; 2] }; COUNT];
 
 /// Whether targets were found that are not pinned: the next lookup binds and pins them.
+#[unsafe(link_section = ".bss.startup")]
 pub static IS_BINDING_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// The next definition, found without a call into libdl: the holder of its lock may be waiting for this copy, and the
@@ -96,9 +97,11 @@ fn contains(functions: &Functions, function: usize) -> bool {
 }
 
 /// Functions whose exported entry is bound to a library that is not pinned, but watched.
+#[unsafe(link_section = ".bss.startup")]
 static UNPINNED: Functions = Functions::new(0);
 /// Functions whose exported entry was bound to a library that is being unloaded. The gate still holds the target, for calls
 /// that are just past it.
+#[unsafe(link_section = ".bss.startup")]
 static REVOKED: Functions = Functions::new(0);
 /// [`Gate::via`] of the [`UNPINNED`] functions before they were bound.
 static VIA_BEFORE: [AtomicPtr<()>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
@@ -204,12 +207,14 @@ pub fn bind_at_start() {
 }
 
 /// Whether an object defines any function of the vendor's: a stub or an old release may lack each of them.
+#[unsafe(link_section = ".text.startup")]
 pub fn is_vendor(object: &Object) -> bool {
     !is_own(object.identity()) && (0..COUNT).any(|function| real_in(object, function).is_some())
 }
 
 /// Binds all exported entries before the first call, which may come in a signal handler, or while another thread holds
 /// the loader's lock and waits for the caller.
+#[unsafe(link_section = ".text.startup")]
 pub fn bind_all() {
     for function in (0..COUNT).filter(|&function| known(function, 0).is_none() || contains(&UNPINNED, function)) {
         if let Some(target) = next_definition(function) {
@@ -225,6 +230,7 @@ fn real(address: *mut c_void) -> Option<usize> {
 }
 
 /// The next definition behind ours, without loading anything but what `ACLSHIM_REAL` names.
+#[unsafe(link_section = ".text.startup")]
 pub fn next_definition(function: usize) -> Option<usize> {
     // A passive copy is a link in a chain: it looks behind itself only, or the chain might close.
     if state::current() == ShimState::Passive {
@@ -255,6 +261,7 @@ const VENDOR: [&CStr; 2] = [c"libascendcl.so", c"libacl_rt.so"];
 /// The vendor's library if it is loaded, in whatever scope: what a plugin opened with RTLD_LOCAL
 /// brought in is invisible to RTLD_NEXT. Not in a program with more privileges than its caller: to compare files, the loader
 /// opens those of that name wherever it would search for one.
+#[unsafe(link_section = ".text.startup")]
 pub fn in_vendor(function: usize) -> Option<usize> {
     if is_secure() {
         return None;
@@ -306,6 +313,7 @@ fn in_library(path: &CStr, flags: i32, function: usize) -> Option<usize> {
 }
 
 /// Keeps the library that holds `target` loaded for good: its address is in our tables now.
+#[unsafe(link_section = ".text.startup")]
 pub fn pin(target: usize) {
     if let Some(file) = libdl::file_of(target) {
         vendor::add_holder(target);

@@ -153,6 +153,7 @@ unsafe fn query_package(ask: usize, report: &mut impl FnMut(LibraryInfo<'_>)) {
 }
 
 /// Whether no object had a query function at the last query, and none was loaded since.
+#[unsafe(link_section = ".bss.startup")]
 static HAS_NO_ANSWER: AtomicBool = AtomicBool::new(false);
 
 /// Whether a query may get an answer.

@@ -65,6 +65,7 @@ const _: () = assert!(size_of::<Process>() <= SIZE);
 /// Whether a fork child has to wipe what the kernel does not wipe (before Linux 4.14).
 static MUST_WIPE_IN_CHILD: AtomicBool = AtomicBool::new(false);
 
+#[unsafe(link_section = ".bss.startup")]
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
 /// What there is, if a thread has copied in this process.

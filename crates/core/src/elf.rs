@@ -126,6 +126,7 @@ impl Object {
     ///
     /// # Safety
     /// Both belong to one object that stays loaded while the result is used.
+    #[inline]
     pub unsafe fn new(base: usize, dynamic: *const c_void, path: *const c_char) -> Option<Self> {
         let mut object = Self {
             base,
@@ -188,11 +189,14 @@ impl Object {
     }
 
     /// The address of what this object defines as `name`.
+    #[inline]
     pub fn defined(&self, name: &CStr) -> Option<usize> {
         self.defined_by(name, gnu_hash(name))
     }
 
     /// The address of what this object defines as `name`, whose hash by [`gnu_hash`] is `hash`.
+    #[inline]
+    #[unsafe(link_section = ".text.startup")]
     pub fn defined_by(&self, name: &CStr, hash: u32) -> Option<usize> {
         if self.gnu_hash.is_null() {
             return None;
@@ -349,6 +353,8 @@ fn span_of(base: usize, header: &libc::Elf64_Phdr) -> Span {
 ///
 /// # Safety
 /// They belong to one object that stays loaded while the result is used.
+#[inline]
+#[unsafe(link_section = ".text.startup")]
 pub unsafe fn from_headers(
     base: usize,
     first: *const libc::Elf64_Phdr,

@@ -211,6 +211,7 @@ fn bytes(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::value::Given;
     use super::*;
 
     #[test]
@@ -234,13 +235,20 @@ mod tests {
 
     /// Reads settings from lines `NAME=value`; also the variables of those that were refused.
     fn read(lines: &'static str) -> (Settings, Vec<&'static str>) {
-        let (mut settings, mut refused) = (Settings::UNREAD, Vec::new());
-        let given = |setting: &'static Setting| {
-            let value = recorded(lines, setting);
-            (!value.is_empty()).then_some(value.as_bytes())
-        };
-        settings.read(b"/here", &given, &mut |setting| refused.push(setting.variable));
-        (settings, refused)
+        struct Lines(&'static str, Vec<&'static str>);
+        impl Given for Lines {
+            fn value(&self, setting: &'static Setting) -> Option<&[u8]> {
+                let value = recorded(self.0, setting);
+                (!value.is_empty()).then_some(value.as_bytes())
+            }
+
+            fn refuse(&mut self, setting: &'static Setting) {
+                self.1.push(setting.variable);
+            }
+        }
+        let (mut settings, mut given) = (Settings::UNREAD, Lines(lines, Vec::new()));
+        settings.read(|_| b"/here", &mut given);
+        (settings, given.1)
     }
 
     fn written(settings: &Settings) -> String {

@@ -25,12 +25,25 @@ impl<const N: usize> Text<N> {
 
     /// Replaces the text by `bytes` if all of them fit, and returns whether they do; else the text is empty.
     pub fn set(&mut self, bytes: &[u8]) -> bool {
-        self.clear();
         let fits = bytes.len() < N;
-        if fits {
-            self.push(bytes);
-        }
+        self.replace(&[if fits { bytes } else { &[] }]);
         fits
+    }
+
+    /// Replaces the text by all `parts`, one after the other; a NUL ends a part. The new text is written before the old
+    /// length is read: memory that is read before it is written for the first time costs two page faults.
+    pub fn replace(&mut self, parts: &[&[u8]]) -> &mut Self {
+        let bytes = parts.iter().flat_map(|part| part.iter().take_while(|&&byte| byte != 0));
+        let mut len = 0;
+        for (place, &byte) in self.bytes.iter_mut().take(N.saturating_sub(1)).zip(bytes) {
+            *place = byte;
+            len += 1;
+        }
+        if let Some(rest) = self.bytes.get_mut(len..self.len) {
+            rest.fill(0);
+        }
+        self.len = len;
+        self
     }
 
     /// Appends bytes; a NUL ends what is taken.
@@ -110,6 +123,16 @@ mod tests {
         assert_eq!(text.as_bytes(), b"abc");
         assert!(!text.set(b"abcd"));
         assert_eq!(text.as_bytes(), b"");
+    }
+
+    #[test]
+    fn text_that_replaces_a_longer_one_leaves_nothing_of_it() {
+        let mut text = Text::<8>::new();
+        text.push(b"abcdefg");
+        text.replace(&[b"x\0-", b"/", b"y"]);
+        assert_eq!((text.as_bytes(), text.as_array()), (&b"x/y"[..], b"x/y\0\0\0\0\0"));
+        text.replace(&[b"0123", b"456789"]);
+        assert_eq!((text.as_bytes(), text.is_full()), (&b"0123456"[..], true));
     }
 
     #[test]

@@ -30,26 +30,20 @@ macro_rules! settings {
         /// All settings, in the order of the documentation.
         pub static SETTINGS: &[&Setting] = &[$(&$name),+];
 
-        /// A value for every setting.
-        pub struct Settings {
-            $($(#[$about])+ pub $field: field_type!($kind($($argument)*)),)+
-        }
+        define_settings! { [] [] [] $($(#[$about])+ $field: $kind($($argument)*);)+ }
 
         impl Settings {
             /// The values before [`Self::read`]. All bytes are zero: as a static it takes no memory until it is written.
             pub const UNREAD: Self = Self { $($field: <field_type!($kind($($argument)*)) as SettingValue>::UNREAD,)+ };
 
-            /// Takes over the value that `given` returns for each setting, or its default. A relative path is one in
-            /// `working_directory`. Each setting whose value makes no sense is handed to `refused`, and its default holds.
-            pub fn read<'a>(
-                &mut self,
-                working_directory: &[u8],
-                given: &dyn Fn(&'static Setting) -> Option<&'a [u8]>,
-                refused: &mut dyn FnMut(&'static Setting),
-            ) {
+            /// Takes over the value that is given for each setting, or its default. A relative path is one in
+            /// `working_directory`. Each setting whose value makes no sense is refused, and its default holds.
+            #[inline]
+            #[unsafe(link_section = ".text.startup")]
+            pub fn read(&mut self, working_directory: WorkingDirectory, given: &mut dyn Given) {
                 $(
-                    if !self.$field.read(&$name, given(&$name), working_directory) {
-                        refused(&$name);
+                    if !self.$field.read(&$name, given.value(&$name), working_directory) {
+                        given.refuse(&$name);
                     }
                 )+
             }
@@ -67,6 +61,36 @@ macro_rules! settings {
                 }
                 Ok(())
             }
+        }
+    };
+}
+
+/// The struct `Settings`. Small fields come first, in one page: all of them are written when a program starts. Texts are
+/// next, of which only the lengths are read then, and paths last.
+macro_rules! define_settings {
+    ([$($small:tt)*] [$($text:tt)*] [$($path:tt)*]) => {
+        /// A value for every setting.
+        #[repr(C)]
+        pub struct Settings { $($small)* $($text)* $($path)* }
+    };
+    ($small:tt [$($text:tt)*] $path:tt $(#[$about:meta])+ $field:ident: text($($argument:tt)*); $($rest:tt)*) => {
+        define_settings! {
+            $small [$($text)* $(#[$about])+ pub $field: field_type!(text($($argument)*)),] $path $($rest)*
+        }
+    };
+    ($small:tt $text:tt [$($path:tt)*] $(#[$about:meta])+ $field:ident: path($($argument:tt)*); $($rest:tt)*) => {
+        define_settings! {
+            $small $text [$($path)* $(#[$about])+ pub $field: field_type!(path($($argument)*)),] $($rest)*
+        }
+    };
+    ($small:tt $text:tt [$($path:tt)*] $(#[$about:meta])+ $field:ident: library($($argument:tt)*); $($rest:tt)*) => {
+        define_settings! {
+            $small $text [$($path)* $(#[$about])+ pub $field: field_type!(library($($argument)*)),] $($rest)*
+        }
+    };
+    ([$($small:tt)*] $text:tt $path:tt $(#[$about:meta])+ $field:ident: $kind:ident($($argument:tt)*); $($rest:tt)*) => {
+        define_settings! {
+            [$($small)* $(#[$about])+ pub $field: field_type!($kind($($argument)*)),] $text $path $($rest)*
         }
     };
 }

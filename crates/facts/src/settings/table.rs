@@ -1,6 +1,6 @@
 //! The settings table: one row a setting. The macro `settings!` (`define.rs`) says how a row is written.
 
-use super::value::{Choice, SettingValue};
+use super::value::{Choice, Given, SettingValue, WorkingDirectory};
 use super::{Setting, Value};
 use crate::text::Text;
 use core::fmt;

@@ -1,8 +1,20 @@
 //! How each type of value is read from text and written as text.
 
-use super::{Setting, Value, bytes_text, recorded};
+use super::{PATH, Setting, Value, bytes_text, recorded};
 use crate::text::Text;
 use core::fmt;
+
+/// Returns the working directory, written into the buffer; empty if there is none. Called for relative paths only.
+pub type WorkingDirectory = fn(&mut [u8; PATH]) -> &[u8];
+
+/// Where the values of settings come from.
+pub trait Given {
+    /// The value that is given for a setting, if there is one.
+    fn value(&self, setting: &'static Setting) -> Option<&[u8]>;
+
+    /// Takes note that the value of a setting makes no sense.
+    fn refuse(&mut self, setting: &'static Setting);
+}
 
 /// A type that the value of a setting can have.
 pub trait SettingValue: Sized {
@@ -11,7 +23,7 @@ pub trait SettingValue: Sized {
 
     /// Takes over the given value, or the default where there is none. Returns whether the value makes sense; if it does
     /// not, the default holds.
-    fn read(&mut self, setting: &Setting, given: Option<&[u8]>, working_directory: &[u8]) -> bool;
+    fn read(&mut self, setting: &Setting, given: Option<&[u8]>, working_directory: WorkingDirectory) -> bool;
 
     /// Writes the value in one line, as it could have been given.
     fn write(&self, setting: &Setting, out: &mut dyn fmt::Write) -> fmt::Result;
@@ -58,7 +70,9 @@ pub trait Choice: Copy + PartialEq + 'static {
 impl<T: Choice> SettingValue for T {
     const UNREAD: Self = Self::ALL[0];
 
-    fn read(&mut self, _: &Setting, given: Option<&[u8]>, _: &[u8]) -> bool {
+    #[inline]
+    #[unsafe(link_section = ".text.startup")]
+    fn read(&mut self, _: &Setting, given: Option<&[u8]>, _: WorkingDirectory) -> bool {
         let chosen = given.map(Self::from_word);
         *self = chosen.flatten().unwrap_or(Self::ALL[0]);
         chosen != Some(None)
@@ -72,7 +86,9 @@ impl<T: Choice> SettingValue for T {
 impl SettingValue for u64 {
     const UNREAD: Self = 0;
 
-    fn read(&mut self, setting: &Setting, given: Option<&[u8]>, _: &[u8]) -> bool {
+    #[inline]
+    #[unsafe(link_section = ".text.startup")]
+    fn read(&mut self, setting: &Setting, given: Option<&[u8]>, _: WorkingDirectory) -> bool {
         let number = given.map(|given| setting.number(given));
         *self = number.flatten().unwrap_or(setting.default_number());
         number != Some(None)
@@ -90,21 +106,17 @@ impl SettingValue for u64 {
 impl<const N: usize> SettingValue for Text<N> {
     const UNREAD: Self = Text::new();
 
-    fn read(&mut self, setting: &Setting, given: Option<&[u8]>, working_directory: &[u8]) -> bool {
+    #[inline]
+    #[unsafe(link_section = ".text.startup")]
+    fn read(&mut self, setting: &Setting, given: Option<&[u8]>, working_directory: WorkingDirectory) -> bool {
         // What is not set is not touched: each page that is costs a program a microsecond or two at its start.
         let Some(given) = given.or(setting.default_bytes()) else { return true };
         match setting.value {
             // Half of a list would be another list.
             Value::Text(_) => return self.set(given),
             // Absolute: the program may change its directory before its first copy.
-            Value::Path { .. } if !given.starts_with(b"/") && !working_directory.is_empty() => {
-                self.clear();
-                self.push(working_directory).push(b"/").push(given);
-            }
-            _ => {
-                self.clear();
-                self.push(given);
-            }
+            Value::Path { .. } if !given.starts_with(b"/") => set_relative(self, given, working_directory),
+            _ => _ = self.replace(&[given]),
         }
         true
     }
@@ -118,4 +130,14 @@ impl<const N: usize> SettingValue for Text<N> {
             })
         })
     }
+}
+
+/// Sets `text` to a relative path in the working directory.
+#[inline(never)] // its buffer is not to lie on the stack where no path is relative
+fn set_relative<const N: usize>(text: &mut Text<N>, path: &[u8], working_directory: WorkingDirectory) {
+    let mut buffer = [0; PATH];
+    match working_directory(&mut buffer) {
+        [] => text.replace(&[path]),
+        directory => text.replace(&[directory, b"/", path]),
+    };
 }
