@@ -1,8 +1,8 @@
 //! The start of the shim, once in a process: when it is loaded, or by the first call that needs it before that.
 //!
 //! Every program that the shim is preloaded into pays for its start, and most of that is page faults. So functions that run
-//! then are in the section `.text.startup`, and what they write is in `.bss.startup`: each lies in a page or two, instead of
-//! being spread over the library. (Functions of other crates have `#[inline]` as well, to be compiled into this one. A
+//! then are in the section `.text.startup`, and what they write is in `.bss.startup`: both lie together, instead of being
+//! spread over the library. What each first call needs is there too. (Functions of other crates have `#[inline]` as well, to be compiled into this one. A
 //! static in `.bss.startup` must be all zero; the compiler refuses others.)
 
 use crate::check::{policy, world};

@@ -28,6 +28,7 @@ pub use table::Reach;
 use table::{CountersOf, MOST};
 
 /// Whether an injection may be set.
+#[unsafe(link_section = ".bss.startup")]
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
 /// Why injections are not set.

@@ -78,6 +78,7 @@ macro_rules! stub {
 macro_rules! body {
     ([$($register:ident)*] [$($stack:ident)*] $name:ident, $caller:ident, $words:ident, $work:block) => {
         #[allow(clippy::too_many_arguments)]
+        #[unsafe(link_section = ".text.startup")] // in memory when the first call comes
         unsafe extern "C-unwind" fn $name<const SLOT: usize>(
             $($register: usize,)* _: usize, $caller: usize, $($stack: usize),*
         ) -> aclError {
@@ -136,6 +137,7 @@ macro_rules! entries {
                 $(
                     #[cold]
                     #[inline(never)]
+                    #[unsafe(link_section = ".text.startup")] // in memory when the first call comes
                     pub(super) unsafe extern "C-unwind" fn $name($($arg: $ty,)* slot: usize, caller: usize) -> aclError {
                         let gate = &GATES[Function::$name as usize][slot];
                         type Real = unsafe extern "C-unwind" fn($($ty),*) -> aclError;

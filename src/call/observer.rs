@@ -61,6 +61,7 @@ pub trait CallObserver: Sync {
 static OBSERVER: AtomicPtr<&'static dyn CallObserver> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Whether calls are shown to the observer.
+#[unsafe(link_section = ".bss.startup")]
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 
 /// Has calls shown to `observer` while that is [active](set_active).

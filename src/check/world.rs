@@ -9,10 +9,13 @@ use aclshim_facts::world::{RunMode, Stream, World};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Which of [`PRODUCTS`], from 1 on; 0 is none.
+#[unsafe(link_section = ".bss.startup")]
 static PRODUCT: AtomicUsize = AtomicUsize::new(0);
 /// The number of the [`RunMode`]; 0 is unknown.
+#[unsafe(link_section = ".bss.startup")]
 static FORM: AtomicU32 = AtomicU32::new(0);
 /// The first number in the upper half, the second in the lower; 0 unknown.
+#[unsafe(link_section = ".bss.startup")]
 static CANN: AtomicU32 = AtomicU32::new(0);
 
 /// Takes over what the settings say.

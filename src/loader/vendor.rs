@@ -15,6 +15,7 @@ use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Start and end of each object; one for which there is no room counts as the host's.
+#[unsafe(link_section = ".bss.startup")]
 static SPANS: [[AtomicUsize; 2]; 8] = [const { [const { AtomicUsize::new(0) }; 2] }; 8];
 
 /// Whether the code at `caller` is the vendor's. Ours counts too: a function of the vendor's that ends in a jump to another
@@ -53,7 +54,9 @@ pub fn add_holder(address: usize) {
 }
 
 /// The path of the first library that was pinned, and where its build id lies.
+#[unsafe(link_section = ".bss.startup")]
 static PATH: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+#[unsafe(link_section = ".bss.startup")]
 static BUILD_ID: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Functions of the library that report product and release. (Another interposer, if it was pinned first, has none.)

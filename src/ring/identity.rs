@@ -118,6 +118,7 @@ unsafe impl Sync for KnownLibrary {}
 const NEW: u32 = 0;
 const KNOWN: u32 = u32::MAX;
 
+#[unsafe(link_section = ".bss.startup")]
 static LIBRARY: KnownLibrary = KnownLibrary {
     state: AtomicU32::new(NEW),
     product: UnsafeCell::new(Text::new()),
