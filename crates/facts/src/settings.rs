@@ -11,7 +11,7 @@ pub mod table;
 pub mod value;
 
 pub use table::*;
-pub use value::Choice;
+pub use value::{Choice, PATH};
 
 use crate::rules::world::RunMode;
 use crate::written;

@@ -1,12 +1,10 @@
 //! The settings table: one row a setting. The macro `settings!` (`define.rs`) says how a row is written.
 
-use super::value::{Choice, Given, SettingValue, WorkingDirectory};
+use super::value::{Choice, Given, PATH, SettingValue, WorkingDirectory};
 use super::{Setting, Value};
 use crate::text::Text;
 use core::fmt;
 
-/// Room for a path, with its NUL.
-pub const PATH: usize = 4096;
 /// Room for the actions of rules, with a NUL.
 pub const RULES_ROOM: usize = 2048;
 

@@ -1,8 +1,11 @@
 //! How each type of value is read from text and written as text.
 
-use super::{PATH, Setting, Value, bytes_text, recorded};
+use super::{Setting, Value, bytes_text, recorded};
 use crate::text::Text;
 use core::fmt;
+
+/// Room for a path, with its NUL.
+pub const PATH: usize = 4096;
 
 /// Returns the working directory, written into the buffer; empty if there is none. Called for relative paths only.
 pub type WorkingDirectory = fn(&mut [u8; PATH]) -> &[u8];
