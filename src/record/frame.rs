@@ -105,7 +105,7 @@ impl Frame {
             }
         };
         cursor.outermost.store(here, Ordering::Relaxed);
-        let head = Head::in_flight(number, short.layout, function as u8, short.kind);
+        let head = Head::in_flight(number, short.layout, function as u16, short.kind);
         let mut slot = slots.at(number);
         let mut head = head;
         // Nothing: but the compiler then keeps these two values, and not the four that they are made of.
@@ -136,10 +136,10 @@ impl Frame {
         };
         let Some(claim) = claim(slots) else { return Self::none() };
         let Claim { cursor, number, .. } = claim;
-        let (head, outer) = enter(cursor, caller, here, Head::in_flight(number, Layout::Long, function as u8, 0));
+        let (head, outer) = enter(cursor, caller, here, Head::in_flight(number, Layout::Long, function as u16, 0));
         let follow = |nth: u64, layout, words: &[u64]| {
             let number = number + nth;
-            claim.slot(number).put(Head::done(number, layout, function as u8), words);
+            claim.slot(number).put(Head::done(number, layout, function as u16), words);
         };
         let slot = claim.slot(number);
         // The first slot must not show what stood there before while its followers are new.

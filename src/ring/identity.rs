@@ -12,7 +12,7 @@ use aclshim_facts::call::{Amount, Call};
 use aclshim_facts::settings::Choice;
 use aclshim_facts::text::Text;
 use aclshim_facts::world::RunMode;
-use aclshim_trace::ring::layout::{Header, NAME};
+use aclshim_trace::ring::layout::{Header, write_names};
 use aclshim_trace::system::{contents, namespace};
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -52,10 +52,7 @@ pub fn fill(header: &mut Header) {
     header.calls = settings.calls.number();
     header.batch_items = settings.batch_items as u32;
     (header.segment, header.budget) = (settings.segment, settings.budget);
-    for (place, row) in header.names.iter_mut().zip(FUNCTIONS) {
-        *place = *Text::<NAME>::new().push(row.name.as_bytes()).as_array();
-    }
-    header.functions = FUNCTIONS.len() as u32;
+    header.functions = write_names(FUNCTIONS.iter().map(|row| row.name), &mut header.names);
     Field::of(&mut header.dir).push(settings.dir.as_bytes());
     Field::of(&mut header.pattern).push(settings.file.as_bytes());
     Field::of(&mut header.rank).push(rank());

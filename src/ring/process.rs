@@ -18,7 +18,7 @@ use aclshim_facts::FUNCTIONS;
 use aclshim_facts::settings::Record;
 use aclshim_facts::text::Text;
 use aclshim_trace::reader::Ring;
-use aclshim_trace::record::slot::{Note, Slot};
+use aclshim_trace::record::slot::{FUNCTION_MAX, Note, Slot};
 use aclshim_trace::ring::cursor::{RingCursor, add_local};
 use aclshim_trace::ring::file::{self, OwnRingFile};
 use aclshim_trace::ring::layout::{self, Control, Header, Mode};
@@ -27,7 +27,16 @@ use aclshim_trace::system::generation;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-const _: () = assert!(FUNCTIONS.len() <= layout::FUNCTIONS);
+/// Bytes that the names of all functions take in a header, each with its NUL.
+const fn names_length() -> usize {
+    let (mut nth, mut length) = (0, 0);
+    while nth < FUNCTIONS.len() {
+        length += FUNCTIONS[nth].name.len() + 1;
+        nth += 1;
+    }
+    length
+}
+const _: () = assert!(names_length() <= layout::NAMES && FUNCTIONS.len() <= FUNCTION_MAX as usize + 1);
 
 /// The wiped pages.
 #[repr(C)]

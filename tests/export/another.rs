@@ -80,7 +80,7 @@ pub fn long(from: &Path, to: &Path, calls: u64) {
     for first in (0..calls).step_by(1024) {
         let numbers = first..calls.min(first + 1024);
         let slots = numbers.clone().map(|number| {
-            let head = slot::Head::in_flight(number, Layout::Linear, (number % 2) as u8, 1).ended();
+            let head = slot::Head::in_flight(number, Layout::Linear, (number % 2) as u16, 1).ended();
             let (begin, count) = (born + number * 1000, 64 + number % 4096 * 64);
             [head.0, begin, end_word(500, 0), 0x40_1000, 0x1000_0000_0000 + count, 0x5000_0000_0000, count, number % 7]
         });

@@ -32,13 +32,15 @@ fn length<S, T>(_: fn(&S) -> &T) -> usize {
 
 fn header_fields() -> Vec<Field> {
     fields!(Header: magic version size pid uid pid_ns start_time born_ns first stride slots mode clock batch_items
-            ticks_hz born later rings functions not_recorded told write_failures segment budget calls form names host
+            ticks_hz born later rings functions not_recorded told write_failures segment budget calls form doorbell doorbell_reserved growth
+            dir_device dir_inode reserved names host
             boot_id rank product cann build_id pattern executable library settings dir maps
             time_ns)
 }
 
 fn control_fields() -> Vec<Field> {
-    fields!(Control: owner reserved since not_recorded told lost_since notes_lost notes_told apart drained overwritten ended)
+    fields!(Control: owner reserved since not_recorded told lost_since notes_lost notes_told lost_classes
+            mark fresh lap_began apart drained overwritten ended)
 }
 
 /// The fields as the structure documents them: name, type and sentences.
@@ -101,7 +103,9 @@ mod tests {
     fn nothing_is_left_to_be_filled_in() {
         let page = trace_format_page();
         assert!(
-            !page.contains("{{") && page.contains("| 0 | u64 | `magic` |") && page.contains("| 64 | u64 | `drained` |")
+            !page.contains("{{")
+                && page.contains("| 0 | u64 | `magic` |")
+                && page.contains("| 128 | u64 | `drained` |")
         );
     }
 }

@@ -45,7 +45,7 @@ pub fn trace_of_us(dir: &Path, start_time: u64) -> TraceWriter {
     (header.pid_ns, header.time_ns) = (namespace::pid(), namespace::time());
     header.boot_id[..36].copy_from_slice(&boot_id[..36]);
     header.functions = 1;
-    header.names[0][..11].copy_from_slice(b"aclrtMemcpy");
+    header.names[..11].copy_from_slice(b"aclrtMemcpy");
     // SAFETY: a plain structure, read as bytes.
     let header = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
     let sizes = Sizes { segment: 1, budget: 1 << 30 };

@@ -2,7 +2,7 @@
 
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::record::slot::{self, Layout, Words, end_word};
-use aclshim_trace::ring::layout::{Clock, Header};
+use aclshim_trace::ring::layout::{Clock, Header, write_names};
 use aclshim_trace::segment::format::{BlockHead, Preamble, kind};
 use anyhow::Result;
 use std::fs::File;
@@ -20,9 +20,7 @@ fn header() -> Box<Header> {
     // SAFETY: a plain structure; zero is a valid header.
     let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
     (header.pid, header.functions) = (4711, FUNCTIONS.len() as u32);
-    for (name, row) in header.names.iter_mut().zip(FUNCTIONS) {
-        name[..row.name.len()].copy_from_slice(row.name.as_bytes());
-    }
+    write_names(FUNCTIONS.iter().map(|row| row.name), &mut header.names);
     header.boot_id[..9].copy_from_slice(b"generated");
     header.host[..4].copy_from_slice(b"host");
     header.executable[..8].copy_from_slice(b"/bin/gen");
@@ -53,7 +51,7 @@ fn call(number: u64, begin: u64, dice: &mut Dice) -> Words {
     let kind = 1 + (dice.roll() % 2) as u32;
     let duration = (500 + dice.roll() % 2000 + size / 16) as u32;
     let stream = 0x5500_0000_0000 + dice.roll() % 8 * 64;
-    let head = |layout, function, kind| slot::Head::in_flight(number, layout, function as u8, kind).ended().0;
+    let head = |layout, function, kind| slot::Head::in_flight(number, layout, function as u16, kind).ended().0;
     match what {
         0..70 => {
             let head = head(Layout::Linear, Function::aclrtMemcpyAsync, kind);

@@ -272,11 +272,13 @@ impl Interpreter {
                     watch.remark(&AnnotationView { whose, ticks, what: &what });
                 }
             }
-            Entry::Lost { from, to, calls, notes } => {
+            Entry::Lost { from, to, calls, notes, .. } => {
                 let clock = self.origin.calibration.as_ref();
                 let [from_ns, to_ns] = [from, to].map(|ticks| clock.map(|clock| clock.at_ns(ticks)));
                 watch.lost(&Lost { whose: self.whose(ring, state.thread), calls, notes, from_ns, to_ns });
             }
+            // No copies and fills: they are no calls here.
+            Entry::Tracked(_) | Entry::Skip { .. } => {}
         }
     }
 

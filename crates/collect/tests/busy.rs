@@ -31,7 +31,7 @@ impl Process {
         let bytes = folder.as_os_str().as_bytes();
         let made = file::create(bytes, SLOTS, |header| {
             header.functions = 1;
-            header.names[0][..11].copy_from_slice(b"aclrtMemcpy");
+            header.names[..11].copy_from_slice(b"aclrtMemcpy");
             header.dir[..bytes.len()].copy_from_slice(bytes);
             (header.segment, header.budget) = (1 << 30, 1 << 40);
         })

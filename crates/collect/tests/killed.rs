@@ -33,7 +33,7 @@ fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, RingCursor) {
     let (folder_bytes, out_bytes) = (folder.as_os_str().as_bytes(), out.as_os_str().as_bytes());
     let made = file::create(folder_bytes, 64, |header| {
         header.functions = 1;
-        header.names[0][..11].copy_from_slice(b"aclrtMemcpy");
+        header.names[..11].copy_from_slice(b"aclrtMemcpy");
         header.dir[..out_bytes.len()].copy_from_slice(out_bytes);
         header.boot_id[..8].copy_from_slice(b"not here");
         // The counter began anew since.

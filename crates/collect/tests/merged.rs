@@ -67,7 +67,7 @@ impl Program {
         let bytes = folder.as_os_str().as_bytes();
         let file = file::create(bytes, SLOTS, |header| {
             header.functions = 1;
-            header.names[0][..11].copy_from_slice(b"aclrtMemcpy");
+            header.names[..11].copy_from_slice(b"aclrtMemcpy");
             header.dir[..bytes.len()].copy_from_slice(bytes);
             (header.segment, header.budget) = (1 << 30, 1 << 40);
         })

@@ -23,7 +23,7 @@ fn the_pace_of_another_boot_is_that_of_the_moments_farthest_apart() {
     // SAFETY: zero is a valid header.
     let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
     header.functions = 1;
-    header.names[0][..11].copy_from_slice(b"aclrtMemcpy");
+    header.names[..11].copy_from_slice(b"aclrtMemcpy");
     header.boot_id[..8].copy_from_slice(b"not here");
     // Two ticks a nanosecond; but whoever took the second moment was held up for as long as lies between them.
     set(&header.born, [1000, 500, 100]);

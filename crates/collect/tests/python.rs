@@ -7,7 +7,7 @@ use aclshim_trace::record::slot::{Head, Layout, Note, Slot, Words};
 use aclshim_trace::record::{Entry, Extent, Follows, decode};
 use aclshim_trace::ring::cursor::RingCursor;
 use aclshim_trace::ring::file;
-use aclshim_trace::ring::layout::{Control, Mode};
+use aclshim_trace::ring::layout::{Control, Mode, write_names};
 use aclshim_trace::segment::format::kind;
 use aclshim_trace::segment::reader::SegmentReader;
 use serde_json::{Value, json};
@@ -167,10 +167,7 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
     fs::create_dir(&dir).unwrap();
     let path = dir.as_os_str().as_bytes();
     let made = file::create(path, 64, |header| {
-        header.functions = FUNCTIONS.len() as u32;
-        for (place, name) in header.names.iter_mut().zip(FUNCTIONS) {
-            place[..name.len()].copy_from_slice(name.as_bytes());
-        }
+        header.functions = write_names(FUNCTIONS, &mut header.names);
         header.dir[..path.len()].copy_from_slice(path);
         header.boot_id[..8].copy_from_slice(b"not here");
         (header.segment, header.budget) = (1 << 20, 1 << 30);
@@ -182,7 +179,7 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
             control.owner.store(7, Ordering::Relaxed);
             let place = RingCursor::default();
             // The second one is near the end of what a head has room for.
-            let first = u64::from(ring) * ((1 << 48) - 5);
+            let first = u64::from(ring) * ((1 << 40) - 5);
             control.drained.store(first, Ordering::Relaxed);
             place.open(control, slots, Mode::Audit, first);
             made.header.rings.store(ring + 1, Ordering::Release);

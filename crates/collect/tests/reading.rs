@@ -35,7 +35,7 @@ fn write_slots(dir: &Path, function: &str, head: BlockHead, slots: &[Words]) {
     // SAFETY: zero is a valid header.
     let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
     header.functions = 1;
-    header.names[0][..function.len()].copy_from_slice(function.as_bytes());
+    header.names[..function.len()].copy_from_slice(function.as_bytes());
     // SAFETY: a plain structure, read as bytes.
     let header = unsafe { std::slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<Header>()) };
     let bytes: Vec<_> = slots.iter().flatten().map(|word| word.to_le_bytes()).collect();
@@ -101,7 +101,7 @@ fn what_is_noted_of_a_failed_call_is_told_whether_another_stands_between_or_not_
         };
         let mut slots: Vec<Words> = (0..=between).map(failed).collect();
         let [of, what, index, one, other, code, fail_index] = finding.words(0);
-        let head = slot::Head::done(between + 1, Layout::Note, Note::Finding as u8).0;
+        let head = slot::Head::done(between + 1, Layout::Note, Note::Finding as u16).0;
         slots.extend([[head, of, what, index, one, other, code, fail_index], failed(between + 2)]);
         write_slots(&dir, "aclrtMemcpy", BlockHead::default(), &slots);
         read(&dir, |process| {
@@ -138,7 +138,7 @@ fn a_finding_of_a_rule_beyond_the_64th_is_counted_and_named_although_this_releas
     let noted =
         RecordedFinding { rule: 70, argument: 0, severity: 3, index: None, values: [0; 2], code: 7, fail_index: None };
     let [of, what, index, one, other, code, fail_index] = noted.words(0);
-    let note = slot::Head::done(2, Layout::Note, Note::Finding as u8).0;
+    let note = slot::Head::done(2, Layout::Note, Note::Finding as u16).0;
     slots.push([note, of, what, index, one, other, code, fail_index]);
     write_slots(&dir, "aclrtMemcpyAsync", BlockHead::default(), &slots);
 

@@ -110,7 +110,8 @@ pub(crate) fn header_of(copy: &[u8]) -> Option<Box<Header>> {
 impl Origin {
     /// Reads a header.
     pub fn new(header: &Header) -> Self {
-        let functions = header.names.iter().take(header.functions as usize).map(|name| text(name)).collect();
+        let names = header.names.split(|&byte| byte == 0).take_while(|name| !name.is_empty());
+        let functions = names.take(header.functions as usize).map(text).collect();
         let mut origin = Self {
             pid: header.pid,
             uid: header.uid,
@@ -224,14 +225,14 @@ fn pace(clock: u32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::layout::NAMES;
     use crate::sync::Ordering;
 
     fn header() -> Box<Header> {
         // SAFETY: zero is a valid header.
         let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
         (header.pid, header.born_ns, header.functions) = (7, 8, 2);
-        header.names[0][..3].copy_from_slice(b"one");
-        header.names[1] = [b'x'; crate::ring::layout::NAME];
+        header.names[..8].copy_from_slice(b"one\0two\0");
         header.host[..6].copy_from_slice(b"h\xffst\0z");
         header.dir[..4].copy_from_slice(b"/d\xff\0");
         header
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(origin, Origin::new(&header));
         assert_eq!((origin.pid, origin.born_ns, origin.host.as_str()), (7, 8, "h\u{fffd}st"));
         assert_eq!(origin.dir.as_os_str().as_bytes(), b"/d\xff", "a path keeps its bytes");
-        assert_eq!(origin.functions, ["one".to_owned(), "x".repeat(40)], "a name without a NUL ends with its room");
+        assert_eq!(origin.functions, ["one", "two"]);
         let longer = [bytes, &[1; 64]].concat();
         assert_eq!(Origin::from_bytes(&longer), Some(origin));
         // The last field is not in older files.
@@ -306,7 +307,9 @@ mod tests {
     fn a_count_of_functions_beyond_the_table_is_cut() {
         let mut header = header();
         header.functions = u32::MAX;
-        assert_eq!(Origin::new(&header).functions.len(), crate::ring::layout::FUNCTIONS);
+        assert_eq!(Origin::new(&header).functions, ["one", "two"]);
+        header.names.fill(b'x');
+        assert_eq!(Origin::new(&header).functions, ["x".repeat(NAMES)], "a name without a NUL ends with the table");
     }
 
     #[test]

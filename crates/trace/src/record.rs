@@ -3,12 +3,14 @@
 pub mod annotation;
 mod call;
 mod decode;
+mod effects;
 mod head;
 pub mod reasons;
 pub mod slot;
 
 pub use call::{
     ARGUMENTS, ATTRIBUTES, Attribute, Batch, Call, End, Entry, Extent, FRAMES, Follows, INJECTED, Item, REFUSED,
-    RecordedFinding, batch_slots, found_words,
+    RecordedFinding, TrackedCall, VALUES, batch_slots, found_words,
 };
 pub use decode::{decode, one_slot, slots};
+pub use effects::EffectClasses;

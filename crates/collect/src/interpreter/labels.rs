@@ -197,7 +197,7 @@ impl Labels {
 /// Whether a slot begins an annotation.
 pub(crate) fn is_told(slot: &Words) -> bool {
     let head = Head(slot[0]);
-    head.layout() == Layout::Note && (Note::Scope as u8..=Note::Name as u8).contains(&head.function())
+    head.layout() == Layout::Note && (Note::Scope as u16..=Note::Name as u16).contains(&head.function())
 }
 
 #[cfg(test)]

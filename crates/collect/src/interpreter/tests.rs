@@ -24,7 +24,7 @@ pub(super) enum Is {
 
 /// A copy of 128 bytes to an address that is aligned, or is not.
 fn copy(number: u64, is_nested: bool, is: Is, dst: u64) -> Words {
-    let head = Head::in_flight(number, Layout::Linear, Function::aclrtMemcpyAsync as u8, 1);
+    let head = Head::in_flight(number, Layout::Linear, Function::aclrtMemcpyAsync as u16, 1);
     let head = if is_nested { head.nested() } else { head };
     let (head, end) = match is {
         Is::Ended(duration, code) => (head.ended(), end_word(duration, code)),
@@ -42,7 +42,7 @@ fn nested(number: u64, is: Is) -> Words {
 }
 
 fn note(number: u64, note: Note, words: &[u64]) -> Words {
-    let mut slot = [Head::done(number, Layout::Note, note as u8).0, 0, 0, 0, 0, 0, 0, 0];
+    let mut slot = [Head::done(number, Layout::Note, note as u16).0, 0, 0, 0, 0, 0, 0, 0];
     slot[1..=words.len()].copy_from_slice(words);
     slot
 }

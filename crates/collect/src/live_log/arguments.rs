@@ -65,7 +65,7 @@ mod tests {
             let function = Function::by_name(row.name).unwrap();
             let call = Call {
                 number: 0,
-                function: function as u8,
+                function: function as u16,
                 arguments: std::array::from_fn(|at| 100 + at as u64),
                 begin: 0,
                 end: None,

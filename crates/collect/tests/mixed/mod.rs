@@ -3,7 +3,7 @@
 use aclshim_facts::{FUNCTIONS, Function};
 use aclshim_trace::record::slot::{self, Layout, Note, Words, end_word};
 use aclshim_trace::record::{Extent, RecordedFinding};
-use aclshim_trace::ring::layout::{Clock, Header};
+use aclshim_trace::ring::layout::{Clock, Header, write_names};
 use aclshim_trace::segment::format::{BlockHead, Preamble, kind};
 use std::sync::atomic::Ordering;
 
@@ -28,9 +28,7 @@ fn header(ticks_hz: u64) -> Vec<u8> {
     // SAFETY: a plain structure; zero is a valid header.
     let mut header = unsafe { Box::new(std::mem::zeroed::<Header>()) };
     (header.pid, header.functions) = (4711, FUNCTIONS.len() as u32);
-    for (name, row) in header.names.iter_mut().zip(FUNCTIONS) {
-        name[..row.name.len()].copy_from_slice(row.name.as_bytes());
-    }
+    write_names(FUNCTIONS.iter().map(|row| row.name), &mut header.names);
     header.boot_id[..5].copy_from_slice(b"mixed");
     (header.clock, header.ticks_hz) = (Clock::Monotonic as u32, ticks_hz);
     header.born.ticks.store(1, Ordering::Relaxed);
@@ -131,18 +129,18 @@ impl Mixed {
         let src = 0x7f00_0000_0000 + 64 * self.dice.below(1 << 20) + misaligned;
         let src = if self.dice.one_in(4000) { dst + 1 } else { src };
         let size = 1 << self.dice.below(20);
-        let head = slot::Head::in_flight(number, layout, function as u8, kind).ended().0;
+        let head = slot::Head::in_flight(number, layout, function as u16, kind).ended().0;
         [head, self.now, end, site, dst, src, size, 0x55]
     }
 
     /// Something else: a long record, a call within another or without an end, a note.
     fn wild(&mut self, number: u64, slots: &mut Vec<Words>) {
-        let function = Function::aclrtMemcpyAsync as u8;
+        let function = Function::aclrtMemcpyAsync as u16;
         // One of the last calls, if it is one.
         let of = number.saturating_sub(1 + self.dice.below(7));
         let note = |note: Note, words: [u64; 7]| {
             let [a, b, c, d, e, f, g] = words;
-            [slot::Head::done(number, Layout::Note, note as u8).0, a, b, c, d, e, f, g]
+            [slot::Head::done(number, Layout::Note, note as u16).0, a, b, c, d, e, f, g]
         };
         let common = self.common(number);
         let begun = slot::Head::in_flight(number, Layout::Linear, function, 1);

@@ -33,7 +33,10 @@ impl fmt::Display for RingFileError {
         match self {
             RingFileError::NotOurs => write!(f, "not an aclshim file"),
             RingFileError::Version(found) => {
-                write!(f, "format version {found}; this program reads version {VERSION}, use the aclshim that wrote it")
+                write!(
+                    f,
+                    "format version {found}; this program reads versions 1 and {VERSION}, use the aclshim that wrote it"
+                )
             }
             RingFileError::Short(len) => write!(f, "{len} bytes long, expected {} or more", size_of::<Header>()),
             RingFileError::Locked => write!(f, "another drain has it"),

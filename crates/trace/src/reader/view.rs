@@ -163,7 +163,7 @@ impl Ring<'_> {
             Layout::More | Layout::Batch | Layout::Attributes | Layout::Items => return Lookup::Gap,
             Layout::Note if annotation::is_rest(head) => return Lookup::Gap,
             Layout::Long | Layout::Note => {}
-            Layout::Linear | Layout::Fill => {
+            Layout::Linear | Layout::Fill | Layout::Tracked | Layout::Unknown => {
                 out.push(first);
                 return Lookup::Record(1);
             }

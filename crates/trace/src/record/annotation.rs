@@ -122,12 +122,12 @@ pub(crate) fn word(text: &[u8], at: usize) -> u64 {
 
 /// Whether a slot is the rest of a text.
 pub(crate) fn is_rest(head: Head) -> bool {
-    head.layout() == Layout::Note && head.function() == Note::Text as u8
+    head.layout() == Layout::Note && head.function() == Note::Text as u16
 }
 
 /// Whether a slot begins a note with a text.
 fn has_text(head: Head) -> bool {
-    let is = |note: Note| head.function() == note as u8;
+    let is = |note: Note| head.function() == note as u16;
     head.layout() == Layout::Note && (is(Note::Scope) || is(Note::Mark) || is(Note::Name))
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn decode(slots: &[Words]) -> Option<(u64, Annotation)> {
     let first = slots.first()?;
     let head = Head(first[0]);
     let [_, ticks, one, other, what, ..] = *first;
-    let is = |note: Note| head.function() == note as u8;
+    let is = |note: Note| head.function() == note as u16;
     let text = || {
         let rest = slots[1..].iter().take_while(|slot| is_rest(Head(slot[0]))).flat_map(|slot| &slot[1..]);
         let bytes: Vec<u8> = first[5..].iter().chain(rest).flat_map(|word| word.to_le_bytes()).collect();

@@ -1,6 +1,7 @@
 //! The typed form of records: calls and the entries beside them.
 
 use crate::record::annotation::Annotation;
+use crate::record::effects::EffectClasses;
 use crate::record::slot::Words;
 
 /// Number of arguments of a call at most, as words in the order of the function's row.
@@ -10,8 +11,10 @@ pub const ARGUMENTS: usize = 10;
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // nearly all of them are calls
 pub enum Entry {
-    /// A call.
+    /// A copy or a fill.
     Call(Call),
+    /// Another call of the vendor's that is tracked.
+    Tracked(TrackedCall),
     /// The ring belongs to this thread from here on.
     Thread {
         /// Time of its first record, in ticks.
@@ -31,6 +34,8 @@ pub enum Entry {
         calls: u64,
         /// Number of marks, names and scopes.
         notes: u64,
+        /// Effects that the calls had.
+        classes: EffectClasses,
     },
     /// The end of an earlier call of this ring.
     End {
@@ -60,6 +65,13 @@ pub enum Entry {
         /// What it says.
         annotation: Annotation,
     },
+    /// The writer left out the slots up to a number.
+    Skip {
+        /// When it did, in ticks.
+        ticks: u64,
+        /// Number of the slot with which it continues.
+        to: u64,
+    },
 }
 
 /// A call.
@@ -68,7 +80,7 @@ pub struct Call {
     /// The number of its slot.
     pub number: u64,
     /// The function, an index into the header's names.
-    pub function: u8,
+    pub function: u16,
     /// The arguments as words; narrow ones leave the upper half undefined.
     pub arguments: [u64; ARGUMENTS],
     /// When it began, in ticks.
@@ -99,6 +111,29 @@ impl Call {
     pub fn is_injected(&self) -> bool {
         self.flags & INJECTED != 0
     }
+}
+
+/// Number of values of a tracked call.
+pub const VALUES: usize = 4;
+
+/// A tracked call: one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackedCall {
+    /// The number of its slot.
+    pub number: u64,
+    /// The function, an index into the header's names.
+    pub function: u16,
+    /// When it began, in ticks.
+    pub begin: u64,
+    /// How it ended, if it did.
+    pub end: Option<End>,
+    /// The address behind the call in the host's code.
+    pub site: u64,
+    /// Whether the vendor made it inside another.
+    pub is_nested: bool,
+    /// What the function's row says: the first arguments and, once it has ended, values that the vendor returned through
+    /// pointers.
+    pub values: [u64; VALUES],
 }
 
 /// The end of a call.

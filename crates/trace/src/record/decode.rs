@@ -2,8 +2,9 @@
 
 use crate::record::annotation;
 use crate::record::call::{
-    ARGUMENTS, Attribute, Batch, Call, End, Entry, Extent, FRAMES, Follows, Item, RecordedFinding,
+    ARGUMENTS, Attribute, Batch, Call, End, Entry, Extent, FRAMES, Follows, Item, RecordedFinding, TrackedCall,
 };
+use crate::record::effects::EffectClasses;
 use crate::record::slot::{Head, Layout, Note, State, Words};
 
 /// Number of slots of a record, from its first slot and the one behind it.
@@ -17,7 +18,7 @@ pub fn slots(first: &Words, second: Option<&Words>) -> usize {
 }
 
 /// Decodes the record that begins with `slots_from[0]`; returns it with its number of slots. `None` if the slots end too
-/// early or begin in the middle of a record. `near` is a slot number not far away, from which the number is completed.
+/// early or begin in the middle of a record, and for a layout or note that is not known. `near` is a slot number not far away, from which the number is completed.
 pub fn decode(slots_from: &[Words], near: u64) -> Option<(Entry, usize)> {
     let first = slots_from.first()?;
     let head = Head(first[0]);
@@ -31,8 +32,9 @@ pub fn decode(slots_from: &[Words], near: u64) -> Option<(Entry, usize)> {
     let number = head.number(near);
     let entry = match head.layout() {
         Layout::Linear | Layout::Fill | Layout::Long => Entry::Call(call(head, number, slots)),
+        Layout::Tracked => Entry::Tracked(tracked(head, number, first)),
         Layout::Note => note(head, slots)?,
-        Layout::More | Layout::Batch | Layout::Attributes | Layout::Items => return None,
+        Layout::More | Layout::Batch | Layout::Attributes | Layout::Items | Layout::Unknown => return None,
     };
     Some((entry, count))
 }
@@ -47,15 +49,26 @@ fn findings(more: &Words) -> u128 {
     u128::from(more[1]) | u128::from(more[2]) << 64
 }
 
+/// The end of the call with this first slot, if the slot has it.
+fn end(head: Head, first: &Words) -> Option<End> {
+    let end = End { duration: first[2] & 0xffff_ffff, code: (first[2] >> 32) as i32 };
+    (head.state() == State::Done).then_some(end)
+}
+
+fn tracked(head: Head, number: u64, slot: &Words) -> TrackedCall {
+    let [_, begin, _, site, values @ ..] = *slot;
+    let (function, is_nested) = (head.function(), head.is_nested());
+    TrackedCall { number, function, begin, end: end(head, slot), site, is_nested, values }
+}
+
 fn call(head: Head, number: u64, slots: &[Words]) -> Call {
     let first = &slots[0];
-    let end = End { duration: first[2] & 0xffff_ffff, code: (first[2] >> 32) as i32 };
     let mut call = Call {
         number,
         function: head.function(),
         arguments: [0; ARGUMENTS],
         begin: first[1],
-        end: (head.state() == State::Done).then_some(end),
+        end: end(head, first),
         site: first[3],
         is_nested: head.is_nested(),
         findings: 0,
@@ -118,13 +131,14 @@ fn batch(summary: &Words, rest: &[Words]) -> Option<Batch> {
 
 fn note(head: Head, slots: &[Words]) -> Option<Entry> {
     let words = &slots[0];
-    let is = |note: Note| head.function() == note as u8;
+    let is = |note: Note| head.function() == note as u16;
     Some(if is(Note::Thread) {
         let name: Vec<u8> = words[3].to_le_bytes().into_iter().chain(words[4].to_le_bytes()).collect();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         Entry::Thread { ticks: words[1], id: words[2] as u32, name: String::from_utf8_lossy(name).into_owned() }
     } else if is(Note::Lost) {
-        Entry::Lost { from: words[1], to: words[2], calls: words[3], notes: words[4] }
+        let [_, from, to, calls, notes, classes, ..] = *words;
+        Entry::Lost { from, to, calls, notes, classes: EffectClasses::of_note(classes, calls) }
     } else if is(Note::End) {
         Entry::End { of: words[2], end: End { duration: words[3], code: words[4] as i32 } }
     } else if is(Note::Finding) {
@@ -133,6 +147,8 @@ fn note(head: Head, slots: &[Words]) -> Option<Entry> {
         let mut frames = [0; FRAMES];
         frames.copy_from_slice(&words[2..]);
         Entry::Stack { of: words[1], frames }
+    } else if is(Note::Skip) {
+        Entry::Skip { ticks: words[1], to: words[2] }
     } else {
         let (ticks, annotation) = annotation::decode(slots)?;
         Entry::Annotation { ticks, annotation }

@@ -33,6 +33,11 @@ pub enum Layout {
     Items = 6,
     /// No call: the function field is a [`Note`].
     Note = 7,
+    /// A tracked call: begin, end, call site, four values. The function's row gives them their meaning: the first
+    /// arguments and, once the call has returned, values that the vendor returned through pointers.
+    Tracked = 8,
+    /// One slot of a layout that this version does not know.
+    Unknown = 15,
 }
 
 /// Kind of a slot that is not a call.
@@ -41,7 +46,8 @@ pub enum Layout {
 pub enum Note {
     /// From here on the ring is a thread's: ticks, id, and 16 bytes of its name.
     Thread = 0,
-    /// Calls were not recorded: ticks of the first, ticks now, how many.
+    /// Calls were not recorded: ticks of the first, ticks now, how many, how many annotations, and the
+    /// [`EffectClasses`](crate::record::EffectClasses) of the calls.
     Lost = 1,
     /// The end of a call whose record was passed by, or whose duration did not fit: ticks of its
     /// begin, its number, its duration, its code.
@@ -60,6 +66,8 @@ pub enum Note {
     Name = 8,
     /// More of the text of the note before: 56 bytes.
     Text = 9,
+    /// The writer continues at another number: ticks, and that number. The slots between are not written.
+    Skip = 10,
 }
 
 /// The head of a slot.
@@ -67,9 +75,15 @@ pub enum Note {
 pub struct Head(pub u64);
 
 const STATE: u64 = 0b11;
-const NESTED: u64 = 1 << 5;
-/// Position of the number.
-pub(super) const NUMBER: u32 = 16;
+const LAYOUT: u32 = 2;
+const LAYOUTS: u64 = 15;
+const NESTED: u64 = 1 << 6;
+const KIND: u32 = 8;
+const FUNCTION: u32 = 12;
+/// The largest index of a function that a head has room for.
+pub const FUNCTION_MAX: u16 = 1023;
+/// Position of the number. Bits 7, 22 and 23 are 0.
+pub(super) const NUMBER: u32 = 24;
 /// The largest kind that a head has room for.
 pub const KIND_MAX: u32 = 15;
 /// Values of the state bits. A head in flight becomes done by an addition of 1.
@@ -78,11 +92,12 @@ const DONE: u64 = 2;
 const PASSED: u64 = 3;
 
 impl Head {
-    /// The head of a call that begins; `kind` is at most [`KIND_MAX`].
+    /// The head of a call that begins; `function` is at most [`FUNCTION_MAX`], `kind` at most [`KIND_MAX`].
     #[inline(always)]
-    pub const fn in_flight(number: u64, layout: Layout, function: u8, kind: u32) -> Self {
+    pub const fn in_flight(number: u64, layout: Layout, function: u16, kind: u32) -> Self {
         // Added, not or-ed: what is known when this is compiled is then one number, added with the rest.
-        Self((number << NUMBER) + ((kind as u64) << 6) + ((function as u64) << 10 | (layout as u64) << 2 | IN_FLIGHT))
+        let known = (function as u64) << FUNCTION | (layout as u64) << LAYOUT | IN_FLIGHT;
+        Self((number << NUMBER) + ((kind as u64) << KIND) + known)
     }
 
     /// This head, marked as a call that the vendor makes inside another.
@@ -92,7 +107,7 @@ impl Head {
 
     /// The head of a slot that is complete at once.
     #[inline(always)]
-    pub const fn done(number: u64, layout: Layout, function: u8) -> Self {
+    pub const fn done(number: u64, layout: Layout, function: u16) -> Self {
         Self::in_flight(number, layout, function, 0).ended()
     }
 
@@ -119,7 +134,7 @@ impl Head {
 
     /// Meaning of the other words.
     pub const fn layout(self) -> Layout {
-        match self.0 >> 2 & 7 {
+        match self.0 >> LAYOUT & LAYOUTS {
             0 => Layout::Linear,
             1 => Layout::Fill,
             2 => Layout::Long,
@@ -127,18 +142,20 @@ impl Head {
             4 => Layout::Batch,
             5 => Layout::Attributes,
             6 => Layout::Items,
-            _ => Layout::Note,
+            7 => Layout::Note,
+            8 => Layout::Tracked,
+            _ => Layout::Unknown,
         }
     }
 
     /// Index of the function, or number of the [`Note`].
-    pub const fn function(self) -> u8 {
-        (self.0 >> 10 & 63) as u8
+    pub const fn function(self) -> u16 {
+        (self.0 >> FUNCTION) as u16 & FUNCTION_MAX
     }
 
     /// The kind of copy of a [`Layout::Linear`] record.
     pub const fn kind(self) -> u8 {
-        (self.0 >> 6 & 15) as u8
+        (self.0 >> KIND) as u8 & KIND_MAX as u8
     }
 
     /// Whether the slot alone is the exact record of an outermost call: one slot, done, not nested, nothing to follow.
@@ -146,7 +163,7 @@ impl Head {
     #[inline(always)]
     pub const fn is_exact(self) -> bool {
         const { assert!(Layout::Linear as u64 == 0 && Layout::Fill as u64 == 1) };
-        self.0 & (STATE | 0b110 << 2 | NESTED) == DONE
+        self.0 & (STATE | (LAYOUTS - 1) << LAYOUT | NESTED) == DONE
     }
 
     /// Whether the vendor made the call inside another.
@@ -154,12 +171,12 @@ impl Head {
         self.0 & NESTED != 0
     }
 
-    /// Whether a call begins with this slot that the program itself has made, not the vendor inside another one.
+    /// Whether a copy or fill begins with this slot that the program itself has made, not the vendor inside another one.
     pub fn is_outermost_call(self) -> bool {
         matches!(self.layout(), Layout::Linear | Layout::Fill | Layout::Long) && !self.is_nested()
     }
 
-    /// The number, completed from its 48 bits to the one nearest to `near`.
+    /// The number, completed from its 40 bits to the one nearest to `near`.
     pub const fn number(self, near: u64) -> u64 {
         let difference = (self.0 >> NUMBER).wrapping_sub(near) << NUMBER;
         near.wrapping_add((difference as i64 >> NUMBER) as u64)

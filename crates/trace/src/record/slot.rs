@@ -7,7 +7,7 @@
 use crate::record::reasons::SlowPathReasons;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-pub use crate::record::head::{Head, KIND_MAX, Layout, Note, State};
+pub use crate::record::head::{FUNCTION_MAX, Head, KIND_MAX, Layout, Note, State};
 
 /// Number of words of a slot.
 pub const WORDS: usize = 8;

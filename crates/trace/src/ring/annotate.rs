@@ -38,11 +38,11 @@ impl RingCursor {
         for nth in 1..slots {
             let from = IN_FIRST + (nth as usize - 1) * IN_OTHERS;
             let words: [u64; 7] = core::array::from_fn(|nth| word(text, from + 8 * nth));
-            at(number + nth).put(Head::done(number + nth, Layout::Note, Note::Text as u8), &words);
+            at(number + nth).put(Head::done(number + nth, Layout::Note, Note::Text as u16), &words);
         }
         let what = text.len() as u64 | u64::from(kind) << 16;
         let words = [now, one, other, what, word(text, 0), word(text, 8), word(text, 16)];
-        at(number).put(Head::done(number, Layout::Note, note as u8), &words);
+        at(number).put(Head::done(number, Layout::Note, note as u16), &words);
         true
     }
 }

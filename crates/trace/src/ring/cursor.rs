@@ -5,6 +5,7 @@
 //! "check whether there is room" and "full". A second one detects a fork child, which has a copy of its parent's cursor
 //! and no ring: see [`crate::system::generation`].
 
+use crate::record::EffectClasses;
 use crate::record::reasons::SlowPathReasons;
 use crate::record::slot::{Head, Layout, Note, Slot};
 use crate::ring::layout::{Control, Mode};
@@ -97,7 +98,7 @@ impl RingCursor {
             let words = [0, u64::from(control.owner.load(Ordering::Relaxed))];
             // SAFETY: slots of a cursor that is open stay mapped, and this one is ours.
             let slot = unsafe { &*slots.at(claimed) };
-            slot.put(Head::done(claimed, Layout::Note, Note::Thread as u8), &words);
+            slot.put(Head::done(claimed, Layout::Note, Note::Thread as u16), &words);
         }
     }
 
@@ -231,12 +232,16 @@ impl RingCursor {
         if unrecorded == [0; 2] {
             return;
         }
-        let words = [control.lost_since.load(Ordering::Relaxed), now, unrecorded[0], unrecorded[1]];
+        let [calls, notes] = unrecorded;
+        let copies = if calls > 0 { EffectClasses::COPY } else { EffectClasses::default() };
+        let classes = control.lost_classes.swap(0, Ordering::Relaxed) | copies.0;
+        let words = [control.lost_since.load(Ordering::Relaxed), now, calls, notes, classes];
         // SAFETY: the caller's promise.
         if !unsafe { self.write_note(Note::Lost, &words) } {
             for ((_, recorded), unrecorded) in both.into_iter().zip(unrecorded) {
                 recorded.fetch_sub(unrecorded, Ordering::Relaxed);
             }
+            control.lost_classes.fetch_or(classes, Ordering::Relaxed);
         }
     }
 
@@ -257,7 +262,7 @@ impl RingCursor {
             }
         };
         // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
-        unsafe { &*slots.at(number) }.put(Head::done(number, Layout::Note, note as u8), words);
+        unsafe { &*slots.at(number) }.put(Head::done(number, Layout::Note, note as u16), words);
         true
     }
 }

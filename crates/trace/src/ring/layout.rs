@@ -1,4 +1,4 @@
-//! The layout of a process's ring file, version 1. `docs/trace-format.md` describes it for other readers.
+//! The layout of a process's ring file, version 2. `docs/trace-format.md` describes it for other readers.
 //!
 //! The file lives in memory (tmpfs) and is mapped by its process: every store is at once in the
 //! file, nothing has to be flushed, and SIGKILL loses nothing. It begins with a [`Header`]; at
@@ -12,7 +12,7 @@ use core::sync::atomic::AtomicU8;
 /// The first eight bytes of a finished file; written last.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ACLSHIM\0");
 /// The version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Begin of the names of ring files; the process id and the time of creation follow.
 pub const PREFIX: &str = "aclshim-";
 /// End of the names of ring files; see [`PREFIX`].
@@ -23,10 +23,8 @@ pub const UNIT: u64 = 64 * 1024;
 pub const CONTROL: usize = 4096;
 /// Number of rings of a file at most: as many threads of a process record at once.
 pub const RINGS: u32 = 16_384;
-/// Number of function names that a header has room for.
-pub const FUNCTIONS: usize = 64;
-/// The room for a function's name, with its NUL.
-pub const NAME: usize = 40;
+/// Bytes of a header for the names of functions, each with its NUL.
+pub const NAMES: usize = 8192;
 
 /// What a writer does when its ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +78,7 @@ pub struct Header {
     pub later: Moment,
     /// How many rings there are.
     pub rings: AtomicU32,
-    /// How many of `names` are used.
+    /// How many names stand in `names`.
     pub functions: u32,
     /// Calls that were forwarded and found no ring.
     pub not_recorded: AtomicU64,
@@ -96,8 +94,21 @@ pub struct Header {
     pub calls: u32,
     /// Where the program runs: 1 on a host beside the device, 2 on the device's own processor; 0 while unknown.
     pub form: AtomicU32,
-    /// The functions' names; a record holds the index.
-    pub names: [[u8; NAME]; FUNCTIONS],
+    /// 0 while a drain is awake or absent, 1 while a drain sleeps: the writer that sees 1 stores 0 and wakes it. It begins a
+    /// cache line on which writers store seldom.
+    pub doorbell: AtomicU32,
+    /// 0.
+    pub doorbell_reserved: u32,
+    /// Bytes by which the rings may still grow; renewed by the drain.
+    pub growth: AtomicU64,
+    /// Device of the output directory when the file was made; 0 if the directory did not exist.
+    pub dir_device: u64,
+    /// Inode of the output directory when the file was made; 0 if the directory did not exist.
+    pub dir_inode: u64,
+    /// 0.
+    pub reserved: [u8; 32],
+    /// The functions' names, one after the other, each with a NUL behind it; a record holds the position in this list.
+    pub names: [u8; NAMES],
     /// The machine's name.
     pub host: [u8; 72],
     /// `/proc/sys/kernel/random/boot_id`.
@@ -129,13 +140,13 @@ pub struct Header {
 /// Value of [`Control::owner`] while a ring is handed over.
 pub const CHANGING: u32 = u32::MAX;
 
-/// The state of a ring. What the owner writes and what the drain writes lie on different cache lines.
+/// The state of a ring. What the owner writes (two cache lines) and what the drain writes lie on different cache lines.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Control {
     /// The thread that writes here, or wrote here last; 0 before the first, 4294967295 while it changes.
     pub owner: AtomicU32,
-    /// Keeps what follows in place.
+    /// Number of slots from index 0 on that have storage; 0 means all of them.
     pub reserved: AtomicU32,
     /// The number of the slot with which the owner began.
     pub since: AtomicU64,
@@ -149,8 +160,16 @@ pub struct Control {
     pub notes_lost: AtomicU64,
     /// How many of them a record in the ring reports.
     pub notes_told: AtomicU64,
+    /// Effect classes of the calls that no record reports, a bit each; see note 1.
+    pub lost_classes: AtomicU64,
+    /// Number behind the last slot that was claimed when the writer last crossed a quarter of its ring.
+    pub mark: AtomicU64,
+    /// Number behind the last slot that was written for the first time; 0 while that is not counted.
+    pub fresh: AtomicU64,
+    /// When the writer began its present round of the ring, in ticks; 0 while that is not measured.
+    pub lap_began: AtomicU64,
     /// Keeps the drain's line apart.
-    pub apart: u64,
+    pub apart: [u64; 5],
     /// All slots with smaller numbers have been drained; written by the drain alone.
     pub drained: AtomicU64,
     /// How many slots the drain found overwritten.
@@ -168,12 +187,27 @@ impl Control {
 }
 
 /// The room for the header: what lies between it and the first ring is never touched.
-pub const HEADER: usize = 20 * 1024;
-const _: () = assert!(size_of::<Header>() <= HEADER);
+pub const HEADER: usize = 28 * 1024;
+const _: () = assert!(size_of::<Header>() <= HEADER && HEADER.is_multiple_of(4096));
+#[cfg(not(loom))]
+const _: () = assert!(core::mem::offset_of!(Header, doorbell).is_multiple_of(64));
 /// Where the first ring begins in the files of this version.
 pub const FIRST: u64 = (HEADER as u64).next_multiple_of(UNIT);
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Control>() <= CONTROL && core::mem::offset_of!(Control, drained) == 64);
+const _: () = assert!(size_of::<Control>() <= CONTROL && core::mem::offset_of!(Control, drained) == 128);
+
+/// Writes the names of functions to [`Header::names`]: each with a NUL behind it. Returns how many there was room for.
+pub fn write_names<'a>(names: impl IntoIterator<Item = &'a str>, to: &mut [u8; NAMES]) -> u32 {
+    let (mut at, mut count) = (0, 0);
+    for name in names {
+        let end = at + name.len();
+        let Some(place) = to.get_mut(at..=end) else { break };
+        place[..name.len()].copy_from_slice(name.as_bytes());
+        place[name.len()] = 0;
+        (at, count) = (end + 1, count + 1);
+    }
+    count
+}
 
 /// Distance in bytes from one ring of `slots` slots to the next.
 pub const fn stride(slots: u32) -> u64 {

@@ -42,7 +42,10 @@ impl fmt::Display for SegmentError {
         match &self.kind {
             SegmentErrorKind::NotOurs => write!(f, "not an aclshim trace"),
             SegmentErrorKind::Version(found) => {
-                write!(f, "format version {found}; this program reads version {VERSION}, use the aclshim that wrote it")
+                write!(
+                    f,
+                    "format version {found}; this program reads versions 1 and {VERSION}, use the aclshim that wrote it"
+                )
             }
             SegmentErrorKind::Header => write!(f, "the file's header was damaged after it was written"),
             SegmentErrorKind::Short { wanted, found } => {

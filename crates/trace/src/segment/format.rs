@@ -1,4 +1,4 @@
-//! The layout of a trace segment (`*.acltrace`), version 1. All numbers are little-endian.
+//! The layout of a trace segment (`*.acltrace`), version 2. All numbers are little-endian.
 //!
 //! ```text
 //! preamble   64 bytes
@@ -10,7 +10,7 @@
 //! | preamble | at | |
 //! |---|---|---|
 //! | magic | 0 | `ACLTRACE` |
-//! | version | 8 | u32, 1 |
+//! | version | 8 | u32, 2 |
 //! | header_len | 12 | u32 |
 //! | segment | 16 | u64, 0 for the first file of a process |
 //! | first_ns | 24 | u64, time of the first block, nanoseconds since 1970 |
@@ -42,7 +42,7 @@ use crate::record::slot::Words;
 /// The first eight bytes of a file.
 pub const MAGIC: [u8; 8] = *b"ACLTRACE";
 /// The version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The first four bytes of a block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"BLK1";
 /// The length of the preamble and of a block's head.

@@ -3,7 +3,7 @@ use crate::reader::ReadMode;
 use crate::record::annotation::{Annotation, AnnotationRef, LONGEST, NamedKind, cut, slots, slots_for, word};
 use crate::record::slot::WORDS;
 use crate::record::slot::{Head, Layout, Note};
-use crate::record::{self, Entry};
+use crate::record::{self, EffectClasses, Entry};
 use crate::ring::layout::Mode;
 use crate::sync::Ordering;
 
@@ -81,10 +81,10 @@ fn nobody_sees_a_note_before_all_of_it_is_there() {
     let number = sample.claim(2, 0).unwrap();
     for words in [[0; 7], [word(text, 24), 0, 0, 0, 0, 0, 0]] {
         assert_eq!(sample.pass(ReadMode::Drain, 99).slots, 0, "its first slot is not shown yet");
-        sample.slot(number + 1).put(Head::done(number + 1, Layout::Note, Note::Text as u8), &words);
+        sample.slot(number + 1).put(Head::done(number + 1, Layout::Note, Note::Text as u16), &words);
     }
     let first = [5, 0, 0, text.len() as u64, word(text, 0), word(text, 8), word(text, 16)];
-    sample.slot(number).put(Head::done(number, Layout::Note, Note::Mark as u8), &first);
+    sample.slot(number).put(Head::done(number, Layout::Note, Note::Mark as u16), &first);
     // However little is asked for at a time.
     assert_eq!(annotations(&sample.pass(ReadMode::Drain, 1)), [(0, mark("long enough for a second slot"))]);
 }
@@ -121,7 +121,7 @@ fn a_drain_beside_the_writer_sees_whole_texts_and_all_of_them() {
 fn a_kill_before_the_first_slot_leaves_a_gap_and_no_half_of_a_text() {
     let sample = Sample::new(16, Mode::Audit, 0);
     let number = sample.claim(2, 0).unwrap();
-    sample.slot(number + 1).put(Head::done(number + 1, Layout::Note, Note::Text as u8), &[1; 7]);
+    sample.slot(number + 1).put(Head::done(number + 1, Layout::Note, Note::Text as u16), &[1; 7]);
     assert!(annotate(&sample, &AnnotationRef::mark(b"next"), 1));
     let mut seen = Vec::new();
     let mut gaps = 0;
@@ -160,7 +160,10 @@ fn what_finds_no_room_is_counted_and_told_with_the_next_record() {
     assert!(annotate(&sample, &AnnotationRef::mark(&long), 30), "there is room again");
     let pass = sample.pass(ReadMode::Drain, 99);
     assert_eq!(annotations(&pass).len(), 1);
-    assert_eq!(pass.entries[1].1, Entry::Lost { from: 20, to: 30, calls: 0, notes: 2 });
+    assert_eq!(
+        pass.entries[1].1,
+        Entry::Lost { from: 20, to: 30, calls: 0, notes: 2, classes: EffectClasses::default() }
+    );
 }
 
 #[test]
@@ -182,9 +185,9 @@ fn what_older_drains_have_parted_is_shown_as_far_as_it_goes() {
 fn no_words_can_make_a_note_longer_than_it_may_be() {
     let mut slot = [u64::MAX; WORDS];
     for note in [Note::Scope, Note::ScopeEnd, Note::Mark, Note::Name, Note::Text] {
-        slot[0] = Head::done(3, Layout::Note, note as u8).0;
+        slot[0] = Head::done(3, Layout::Note, note as u16).0;
         assert!(slots(&slot) <= slots_for(LONGEST), "{note:?}");
-        let rest = [Head::done(4, Layout::Note, Note::Text as u8).0, 1, 1, 1, 1, 1, 1, 1];
+        let rest = [Head::done(4, Layout::Note, Note::Text as u16).0, 1, 1, 1, 1, 1, 1, 1];
         if let Some((_, count)) = record::decode(&[[slot; 1].as_slice(), &[rest; 20]].concat(), 3) {
             assert!(count <= slots_for(LONGEST), "{note:?}: {count}");
         }

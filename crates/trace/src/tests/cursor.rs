@@ -1,7 +1,7 @@
 use super::sample::Sample;
 use crate::reader::ReadMode;
-use crate::record::Entry;
 use crate::record::slot::Note;
+use crate::record::{EffectClasses, Entry};
 use crate::ring::cursor::RingCursor;
 use crate::ring::layout::Mode;
 use crate::sync::Ordering;
@@ -70,10 +70,23 @@ fn a_call_without_room_is_counted_and_told_of_once_there_is() {
     sample.begin(70).unwrap();
     assert_eq!(counts(&sample), [3, 3, 50]);
     let told = sample.pass(ReadMode::Peek, 99).entries;
-    assert_eq!(told[1], (17, Entry::Lost { from: 50, to: 70, calls: 3, notes: 0 }));
+    assert_eq!(told[1], (17, Entry::Lost { from: 50, to: 70, calls: 3, notes: 0, classes: EffectClasses::COPY }));
     // The next loss begins anew.
     while sample.begin(80).is_some() {}
     assert_eq!(counts(&sample), [4, 3, 80]);
+}
+
+#[test]
+fn the_effect_classes_of_lost_calls_stand_in_one_note() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    while sample.begin(1).is_some() {}
+    sample.control.lost_classes.store(EffectClasses::STREAM.0, Ordering::Relaxed);
+    sample.pass(ReadMode::Finish, 99);
+    sample.begin(2).unwrap();
+    let classes = EffectClasses::COPY.union(EffectClasses::STREAM);
+    let lost = |entry: &Entry| matches!(entry, Entry::Lost { classes: found, .. } if *found == classes);
+    assert!(sample.pass(ReadMode::Finish, 99).entries.iter().any(|(_, entry)| lost(entry)));
+    assert_eq!(sample.control.lost_classes.load(Ordering::Relaxed), 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::sample::{Open, Sample};
 use crate::reader::ReadMode;
 use crate::record::slot::Note;
 use crate::record::slot::{Head, Layout, State};
-use crate::record::{End, Entry};
+use crate::record::{EffectClasses, End, Entry, TrackedCall};
 use crate::ring::layout::Mode;
 
 const ALL: [ReadMode; 3] = [ReadMode::Drain, ReadMode::Finish, ReadMode::Peek];
@@ -30,8 +30,8 @@ fn all_readings_show_done_records_in_order() {
 }
 
 #[test]
-fn reading_goes_on_across_the_end_of_the_ring_and_of_48_bits() {
-    for first in [10, (1 << 48) - 7] {
+fn reading_goes_on_across_the_end_of_the_ring_and_of_40_bits() {
+    for first in [10, (1 << 40) - 7] {
         for how in ALL {
             let sample = Sample::new(16, Mode::Audit, first);
             (0..16).for_each(|now| assert_eq!(done(&sample, now), first + now));
@@ -67,6 +67,26 @@ fn a_call_in_flight_is_waited_for_and_then_passed_and_its_end_comes_later() {
     assert!(sample.end(outer, 101, -9));
     let late = Entry::End { of: 1, end: End { duration: 100, code: -9 } };
     assert_eq!(sample.pass(ReadMode::Drain, 99).entries, [(6, late)]);
+}
+
+#[test]
+fn a_tracked_call_in_flight_is_passed_as_a_copy_is_and_leaves_no_call_in_flight_behind() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    let copy = sample.begin(0).unwrap();
+    let tracked = sample.begin_tracked(1).unwrap();
+    assert_eq!(sample.numbers(ReadMode::Flush), [], "a tracked call behind a copy does not show that it was left");
+    (2..5).for_each(|now| drop(done(&sample, now)));
+    let pass = sample.pass(ReadMode::Drain, 99);
+    assert_eq!(pass.entries.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0], "it waits for the second");
+    (5..8).for_each(|now| drop(done(&sample, now)));
+    let pass = sample.pass(ReadMode::Drain, 99);
+    let values = [1, 1, 1, 1];
+    let call = TrackedCall { number: 1, function: 700, begin: 1, end: None, site: 1, is_nested: false, values };
+    assert_eq!(pass.entries[0], (1, Entry::Tracked(call)));
+    assert_eq!(sample.slot(1).head(), tracked.head.passed());
+    assert!(sample.end(tracked, 101, -9) && sample.end(copy, 102, 0));
+    let late = Entry::End { of: 1, end: End { duration: 100, code: -9 } };
+    assert_eq!(sample.pass(ReadMode::Drain, 99).entries[0].1, late);
 }
 
 #[test]
@@ -122,7 +142,7 @@ fn a_gap_is_waited_for_while_its_thread_may_fill_it_and_skipped_once_the_ring_is
         }
         assert_eq!(sample.numbers(how), [0]);
         assert_eq!(sample.numbers(how), [], "however many calls are behind it");
-        sample.slot(held_up).put(Head::done(held_up, Layout::Note, Note::Stack as u8), &[]);
+        sample.slot(held_up).put(Head::done(held_up, Layout::Note, Note::Stack as u16), &[]);
         assert_eq!(sample.numbers(how), [held_up], "a signal handler has returned");
         sample.hand_over();
         let pass = sample.pass(how, 99);
@@ -214,7 +234,7 @@ fn notes_are_records_like_others() {
     assert!(sample.note(Note::Stack, &[2, 3, 4]));
     assert!(sample.note(Note::Lost, &[1, 2, 3]));
     let findings = Entry::Stack { of: 2, frames: [3, 4, 0, 0, 0, 0] };
-    let lost = Entry::Lost { from: 1, to: 2, calls: 3, notes: 0 };
+    let lost = Entry::Lost { from: 1, to: 2, calls: 3, notes: 0, classes: EffectClasses::COPY };
     assert_eq!(sample.pass(ReadMode::Drain, 99).entries, [(0, findings), (1, lost)]);
 }
 

@@ -73,6 +73,15 @@ impl Sample {
         Some(Open { number, head })
     }
 
+    /// A tracked call begins.
+    pub fn begin_tracked(&self, now: u64) -> Option<Open> {
+        let number = self.claim(1, now)?;
+        let head = Head::in_flight(number, Layout::Tracked, 700, 0);
+        self.slot(number).clear();
+        self.show(number, head, now);
+        Some(Open { number, head })
+    }
+
     /// A call of several slots begins.
     pub fn begin_long(&self, slots: u64, now: u64) -> Option<Open> {
         let number = self.claim(slots, now)?;

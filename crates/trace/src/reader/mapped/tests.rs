@@ -79,11 +79,11 @@ fn junk_is_told_from_what_is_cut_and_from_what_is_newer() {
         assert!(matches!(folder.refuses(&good[..cut]), RingFileError::Short(len) if len == cut as u64));
     }
     let mut newer = good.clone();
-    newer[8] = 2;
+    newer[8] = 3;
     let said = folder.refuses(&newer).to_string();
-    assert!(said.contains("version 2") && said.contains("version 1"), "{said}");
+    assert!(said.contains("version 3") && said.contains("versions 1 and 2"), "{said}");
     // The version is looked at first: of a newer file nothing else is known.
-    assert!(matches!(folder.refuses(&newer[..20]), RingFileError::Version(2)));
+    assert!(matches!(folder.refuses(&newer[..20]), RingFileError::Version(3)));
     for (field, value) in [(64, 0u32), (64, 63), (64, 1 << 21), (64, 1 << 31), (56, 0)] {
         let mut wrong = good.clone();
         wrong[field..field + 4].copy_from_slice(&value.to_le_bytes());

@@ -117,22 +117,57 @@ fn what_follows_a_batch_is_packed_into_a_word_and_back() {
 }
 
 #[test]
+fn a_tracked_call_is_one_slot_with_four_values() {
+    // By hand: done, layout 8, nested, function 700, number 5.
+    let head = 2 | 8 << 2 | 1 << 6 | 700 << 12 | 5 << 24;
+    let slot = |head| [head, 1000, end_word(20, -3), 30, 4, 5, 6, 7];
+    let tracked = |end, is_nested| {
+        let values = [4, 5, 6, 7];
+        let call = TrackedCall { number: 5, function: 700, begin: 1000, end, site: 30, is_nested, values };
+        Some((Entry::Tracked(call), 1))
+    };
+    let end = Some(End { duration: 20, code: -3 });
+    assert_eq!(decode(&[slot(head), slot(head)], 3), tracked(end, true));
+    let begun = Head::in_flight(5, Layout::Tracked, 700, 0);
+    assert_eq!(decode(&[slot(begun.0)], 3), tracked(None, false), "without an end its word means nothing");
+    assert_eq!(decode(&[slot(begun.passed().0)], 3), tracked(None, false));
+    assert_eq!(decode(&[slot(begun.ended().0)], 3), tracked(end, false));
+    assert!(!begun.ended().is_exact() && !begun.ended().is_outermost_call());
+}
+
+#[test]
+fn a_slot_of_an_unknown_layout_is_none() {
+    for layout in 9..16 {
+        let head = Head(2 | layout << 2);
+        assert_eq!(head.layout(), Layout::Unknown);
+        assert!(decode(&[[head.0, 0, 0, 0, 0, 0, 0, 0]], 0).is_none() && !head.is_exact() && !head.is_outermost_call());
+        assert_eq!(slots(&[head.0, 0, 0, 0, 0, 0, 0, 0], None), 1);
+    }
+}
+
+#[test]
 fn every_note_is_read_and_an_unknown_one_is_none() {
-    let note = |kind: u8, words: [u64; 4]| {
+    let note = |kind: u16, words: [u64; 5]| {
         let mut slot = [0; WORDS];
         slot[0] = Head::done(3, Layout::Note, kind).0;
-        slot[1..5].copy_from_slice(&words);
+        slot[1..6].copy_from_slice(&words);
         decode(&[slot], 3).map(|(entry, _)| entry)
     };
     let name = |text: &[u8; 8]| u64::from_le_bytes(*text);
-    let thread = note(Note::Thread as u8, [9, 4711, name(b"a-thread"), name(b"-of-15\0\0")]);
+    let thread = note(Note::Thread as u16, [9, 4711, name(b"a-thread"), name(b"-of-15\0\0"), 0]);
     assert_eq!(thread, Some(Entry::Thread { ticks: 9, id: 4711, name: "a-thread-of-15".into() }));
-    assert_eq!(note(Note::Lost as u8, [1, 2, 3, 4]), Some(Entry::Lost { from: 1, to: 2, calls: 3, notes: 4 }));
+    let lost = |classes| Some(Entry::Lost { from: 1, to: 2, calls: 3, notes: 4, classes });
+    let classes = EffectClasses::MEMORY.union(EffectClasses::ORDER);
+    assert_eq!(note(Note::Lost as u16, [1, 2, 3, 4, classes.0]), lost(classes));
+    assert_eq!(note(Note::Lost as u16, [1, 2, 3, 4, 0]), lost(EffectClasses::COPY), "as version 1 wrote it");
     let end = End { duration: 1 << 40, code: -7 };
-    assert_eq!(note(Note::End as u8, [5, 2, 1 << 40, -7i64 as u64]), Some(Entry::End { of: 2, end }));
+    assert_eq!(note(Note::End as u16, [5, 2, 1 << 40, -7i64 as u64, 0]), Some(Entry::End { of: 2, end }));
     let stack = Entry::Stack { of: 6, frames: [3, 1, 4, 0, 0, 0] };
-    assert_eq!(note(Note::Stack as u8, [6, 3, 1, 4]), Some(stack));
-    assert_eq!(note(63, [0; 4]), None);
+    assert_eq!(note(Note::Stack as u16, [6, 3, 1, 4, 0]), Some(stack));
+    assert_eq!(note(Note::Skip as u16, [7, 1 << 50, 0, 0, 0]), Some(Entry::Skip { ticks: 7, to: 1 << 50 }));
+    for unknown in [11, 63, 64, 1023] {
+        assert_eq!(note(unknown, [0; 5]), None, "{unknown}");
+    }
 }
 
 #[test]
@@ -159,7 +194,7 @@ fn a_finding_is_read_back_as_it_was_written() {
         let finding =
             RecordedFinding { rule: 127, argument: 8, severity: 3, index, values, code: 107_000, fail_index: index };
         let mut words = [0; 8];
-        words[0] = Head::done(9, Layout::Note, Note::Finding as u8).0;
+        words[0] = Head::done(9, Layout::Note, Note::Finding as u16).0;
         words[1..].copy_from_slice(&finding.words(6));
         assert_eq!(decode(&[words], 9), Some((Entry::Finding { of: 6, finding }, 1)));
     }

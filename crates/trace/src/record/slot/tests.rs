@@ -2,7 +2,7 @@ use super::*;
 
 const NO_REASON: SlowPathReasons = SlowPathReasons::room_differs(0, 0);
 
-const LAYOUTS: [Layout; 8] = [
+const LAYOUTS: [Layout; 9] = [
     Layout::Linear,
     Layout::Fill,
     Layout::Long,
@@ -11,12 +11,13 @@ const LAYOUTS: [Layout; 8] = [
     Layout::Attributes,
     Layout::Items,
     Layout::Note,
+    Layout::Tracked,
 ];
 
 #[test]
 fn every_field_of_a_head_is_read_back_whatever_the_others_are() {
     for layout in LAYOUTS {
-        for (number, function, kind) in [(0, 0, 0), (1, 63, 15), ((1 << 48) - 1, 21, 6)] {
+        for (number, function, kind) in [(0, 0, 0), (1, FUNCTION_MAX, 15), ((1 << 40) - 1, 21, 6)] {
             let head = Head::in_flight(number, layout, function, kind);
             let fields = |head: Head| (head.number(number), head.layout(), head.function(), head.kind());
             let expected = (number, layout, function, kind as u8);
@@ -31,8 +32,28 @@ fn every_field_of_a_head_is_read_back_whatever_the_others_are() {
 }
 
 #[test]
+fn only_a_done_copy_or_fill_that_is_not_nested_is_exact() {
+    for layout in LAYOUTS {
+        let head = Head::in_flight(u64::MAX, layout, FUNCTION_MAX, KIND_MAX);
+        let is_short = matches!(layout, Layout::Linear | Layout::Fill);
+        assert_eq!(head.ended().is_exact(), is_short, "{layout:?}");
+        assert!(!head.is_exact() && !head.passed().is_exact() && !head.nested().ended().is_exact(), "{layout:?}");
+        assert_eq!(head.is_outermost_call(), is_short || layout == Layout::Long, "{layout:?}");
+    }
+}
+
+#[test]
+fn a_claim_behind_a_record_is_a_reason_whatever_its_head_holds() {
+    for number in [0, 9, (1 << 40) - 1, 1 << 40, 1 << 50] {
+        let begun = Head::in_flight(number, Layout::Tracked, FUNCTION_MAX, KIND_MAX).nested();
+        assert!(SlowPathReasons::claimed_behind(begun, number + 1).is_empty(), "{number}");
+        assert!(!SlowPathReasons::claimed_behind(begun, number + 2).is_empty(), "{number}");
+    }
+}
+
+#[test]
 fn a_number_is_completed_to_the_one_nearest() {
-    const ROUND: u64 = 1 << 48;
+    const ROUND: u64 = 1 << 40;
     let complete = |number: u64, near| Head::in_flight(number, Layout::Linear, 0, 0).number(near);
     for number in [0, 5, ROUND - 1, ROUND, ROUND + 3, 7 * ROUND - 2, 7 * ROUND] {
         for distance in [0, 1, 1000, ROUND / 2 - 1] {
