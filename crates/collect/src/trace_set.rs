@@ -262,11 +262,12 @@ impl TraceSet {
         Ok(())
     }
 
-    /// Reads a trace, with two threads if it is long and as far as it is intact.
+    /// Reads a trace, with two threads if it is long, of the present version and as far as it is intact.
     fn trace_parallel<W: ParallelVisitor>(&mut self, path: &Path, visitor: &mut W) -> Result<(), Cause> {
         let mut trace = self.open(path)?;
         let good = trace.reader.good();
-        if read_ahead::is_long(&trace.reader) && !self.options.follow {
+        let is_parallel = read_ahead::is_long(&trace.reader) && trace.reader.is_present_version();
+        if is_parallel && !self.options.follow {
             let (process, moment) = (&mut self.processes[trace.process], trace.moment);
             let progress = Progress { report: self.options.progress.as_mut(), reported: good };
             let turn = parallel::Turn { process, visitor, progress, moment, good, blocks: 0 };

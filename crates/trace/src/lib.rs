@@ -13,7 +13,7 @@
 //!
 //! The memory order that steps 1 to 3 rely on is described in [`mod@ring`].
 //!
-//! Rooms depend on each other in this order: `sync`, [`system`], [`record`], [`mod@ring`], [`origin`],
+//! Rooms depend on each other in this order: `sync`, [`system`], [`record`], [`mod@ring`], [`version1`], [`origin`],
 //! [`reader`], [`mod@segment`]. What runs inside the host ([`system`], [`mod@ring`]) uses no heap and no lock, and leaves
 //! no descriptor open.
 
@@ -27,3 +27,4 @@ pub mod sync;
 pub mod system;
 #[cfg(all(test, not(loom)))]
 mod tests;
+pub mod version1;

@@ -4,6 +4,7 @@ use crate::ring::layout::Header;
 use crate::sync::{AtomicU64, Ordering};
 use crate::system::clock::{self, Calibration, Clock, Moment};
 use crate::system::namespace;
+use crate::version1::present_header;
 use aclshim_facts::settings::{Calls, Choice};
 use aclshim_facts::world::RunMode;
 use core::sync::atomic::AtomicU8;
@@ -91,10 +92,11 @@ fn path(field: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes(field)).into()
 }
 
-/// A header from its bytes; `None` if there are too few.
+/// A header from its bytes, of this version or the first one; `None` if there are too few.
 pub(crate) fn header_of(copy: &[u8]) -> Option<Box<Header>> {
-    // Older files lack the last fields.
-    let copy = copy.get(..size_of::<Header>()).unwrap_or(copy);
+    let copy = present_header(copy);
+    // The last fields may be missing.
+    let copy = copy.get(..size_of::<Header>()).unwrap_or(&copy);
     if copy.len() < offset_of!(Header, maps) {
         return None;
     }

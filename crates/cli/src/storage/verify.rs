@@ -242,7 +242,7 @@ impl Check {
                 }
                 left.ring = Some(ring);
             }
-            Err(why @ RingFileError::Short(_)) => {
+            Err(why @ RingFileError::Short(..)) => {
                 verdict.problem(FileNote::new(format!("the file was cut off: {why}"), "").at(0));
             }
             Err(why) => verdict.unreadable(FileNote::new(why.to_string(), "").at(0)),

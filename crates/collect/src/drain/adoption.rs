@@ -146,6 +146,12 @@ pub fn finish_with(file: &mut RingFile, drain: &mut Drain) -> bool {
 
 /// As [`finish_with`], and leaves the file where it is.
 pub fn write_all(file: &mut RingFile, drain: &mut Drain) -> bool {
+    let is_done = drain_all(file, drain);
+    file.write_back();
+    is_done
+}
+
+fn drain_all(file: &mut RingFile, drain: &mut Drain) -> bool {
     file.look_for_rings();
     let moved = drain.pass(file.header(), |number| file.ring(number), ReadMode::Finish);
     if moved > 0 {

@@ -194,6 +194,14 @@ impl Outside {
         if file.owner().ok()? != about.uid() || file.inode().ok()? != about.ino() {
             return None;
         }
+        if file.is_copy() && View::new().of_ring(file.file(), &Origin::new(file.header())) != Liveness::Gone {
+            if self.strange.len() < MOST_STRANGE {
+                let what = "format version 1, and its process may still run; it is read when the process has ended";
+                self.strange.insert(path.to_owned(), what.to_owned());
+            }
+            return None;
+        }
+        self.strange.remove(path);
         let mut drain = Drain::outside(file.header());
         if self.counts_kinds {
             drain.count_kinds();

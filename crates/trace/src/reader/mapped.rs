@@ -2,12 +2,15 @@
 
 use crate::reader::view::Ring;
 use crate::record::slot::Slot;
-use crate::ring::layout::{CONTROL, Header, MAGIC, PREFIX, SUFFIX, VERSION};
-use crate::sync::Ordering;
+use crate::reader::snapshot::read_header;
+use crate::ring::layout::{CONTROL, Control, Header, MAGIC, PREFIX, SUFFIX, VERSION};
+use crate::sync::{AtomicU64, Ordering};
+use crate::version1;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -20,8 +23,8 @@ pub enum RingFileError {
     NotOurs,
     /// The file is of a version that this program does not know.
     Version(u32),
-    /// The file ends too early.
-    Short(u64),
+    /// The file ends too early: its length, and that of a header.
+    Short(u64, usize),
     /// Another drain has locked it.
     Locked,
     /// A system call failed.
@@ -38,7 +41,7 @@ impl fmt::Display for RingFileError {
                     "format version {found}; this program reads versions 1 and {VERSION}, use the aclshim that wrote it"
                 )
             }
-            RingFileError::Short(len) => write!(f, "{len} bytes long, expected {} or more", size_of::<Header>()),
+            RingFileError::Short(len, header) => write!(f, "{len} bytes long, expected {header} or more"),
             RingFileError::Locked => write!(f, "another drain has it"),
             RingFileError::Io(error) => write!(f, "{error}"),
         }
@@ -54,13 +57,23 @@ pub struct RingFile {
     pub path: PathBuf,
     file: File,
     header: Mapping,
+    /// The header of a file of version 1, converted.
+    converted: Option<Box<Header>>,
     /// Slots of a ring as the header said at the open: a later change of the header must not make us read elsewhere.
     slots: usize,
     /// Mappings of the rings; `None` for one that is not made yet.
-    rings: Vec<Option<Mapping>>,
+    rings: Vec<Option<RingMemory>>,
     /// Whether all rings that are made could be mapped.
     is_whole: bool,
     protection: libc::c_int,
+}
+
+/// The memory of a ring.
+struct RingMemory {
+    /// A control page and the slots behind it.
+    memory: Mapping,
+    /// The ring of a file of version 1 that `memory` is a converted copy of.
+    original: Option<Mapping>,
 }
 
 /// `fcntl` commands that choose the signal of a broken lease and the thread that gets it: equal on all architectures of
@@ -84,16 +97,49 @@ impl RingFile {
     }
 
     fn with(path: &Path, options: &mut OpenOptions, protection: libc::c_int) -> Result<Self, RingFileError> {
-        let file = open_checked(path, options)?;
-        let header = Mapping::new(&file, 0, size_of::<Header>(), protection).map_err(RingFileError::Io)?;
-        let mut opened =
-            Self { path: path.to_owned(), file, header, slots: 0, rings: Vec::new(), is_whole: true, protection };
+        let (file, version) = open_checked(path, options)?;
+        let header = Mapping::new(&file, 0, header_size(version), protection).map_err(RingFileError::Io)?;
+        let converted = (version == version1::VERSION).then(|| read_header(&file, version)).transpose()?;
+        let path = path.to_owned();
+        let (rings, is_whole) = (Vec::new(), true);
+        let mut opened = Self { path, file, header, converted, slots: 0, rings, is_whole, protection };
         opened.slots = slots_of(opened.header())?;
         Ok(opened)
     }
 
+    /// Whether it is a file of version 1. Then its header and rings are converted copies from the time when each was first
+    /// looked at: such a file is read once its process is gone. What a drain stores goes to the copies, and to the file by
+    /// [`write_back`](Self::write_back).
+    pub fn is_copy(&self) -> bool {
+        self.converted.is_some()
+    }
+
+    /// Stores to a file of version 1 how far it was drained; also done at the end of this value. A drain that is killed
+    /// before leaves records in the ring that are in a trace, too, as one of the present version does between a write and
+    /// giving back.
+    pub fn write_back(&self) {
+        let Some(header) = self.converted.as_ref().filter(|_| self.protection & libc::PROT_WRITE != 0) else { return };
+        let fields = [
+            (offset_of!(Header, told), &header.told),
+            (offset_of!(Header, write_failures), &header.write_failures),
+        ];
+        fields.iter().for_each(|(at, field)| self.header.store(*at, field));
+        for RingMemory { memory, original } in self.rings.iter().flatten() {
+            let Some(original) = original else { continue };
+            // SAFETY: a mapping of that size; every bit pattern is valid.
+            let control = unsafe { &*memory.at.cast::<Control>() };
+            // How far it was drained comes last.
+            for (nth, field) in [&control.drained, &control.overwritten, &control.ended].into_iter().enumerate().rev() {
+                original.store(version1::DRAINED + 8 * nth, field);
+            }
+        }
+    }
+
     /// Its header.
     pub fn header(&self) -> &Header {
+        if let Some(header) = &self.converted {
+            return header;
+        }
         // SAFETY: a mapping of that size, checked to be one of ours; every bit pattern is a valid header.
         unsafe { &*self.header.at.cast() }
     }
@@ -140,7 +186,12 @@ impl RingFile {
             if is_read && owner == [0; 4] {
                 continue;
             }
-            *place = Mapping::new(&self.file, begin, length, self.protection).ok().filter(|_| is_read);
+            let mapped = Mapping::new(&self.file, begin, length, self.protection).ok().filter(|_| is_read);
+            let memory = |mapped| match self.converted {
+                Some(_) => RingMemory::converted(mapped),
+                None => Some(RingMemory { memory: mapped, original: None }),
+            };
+            *place = mapped.and_then(memory);
             self.is_whole &= place.is_some();
         }
         self.rings.len()
@@ -148,7 +199,7 @@ impl RingFile {
 
     /// A ring, if it is made and mapped.
     pub fn ring(&self, number: usize) -> Option<Ring<'_>> {
-        let at = self.rings.get(number)?.as_ref()?.at;
+        let at = self.rings.get(number)?.as_ref()?.memory.at;
         // SAFETY: mappings of that size; every bit pattern is valid.
         unsafe {
             let slots = at.cast::<u8>().add(CONTROL).cast::<Slot>();
@@ -157,13 +208,36 @@ impl RingFile {
     }
 }
 
+impl Drop for RingFile {
+    fn drop(&mut self) {
+        self.write_back();
+    }
+}
+
+impl RingMemory {
+    /// A converted copy of a ring of version 1.
+    fn converted(original: Mapping) -> Option<Self> {
+        let memory = Mapping::anonymous(original.length).ok()?;
+        // SAFETY: two mappings of that length, of which nothing else refers to the copy; any bytes are valid.
+        unsafe {
+            let control = version1::upgrade_control(&original.at.cast::<[u8; version1::CONTROL]>().read());
+            memory.at.cast::<Control>().write(control);
+            let length = original.length - CONTROL;
+            let slots = memory.at.cast::<u8>().add(CONTROL);
+            original.at.cast::<u8>().add(CONTROL).copy_to_nonoverlapping(slots, length);
+            version1::upgrade_slots(std::slice::from_raw_parts_mut(slots, length));
+        }
+        Some(Self { memory, original: Some(original) })
+    }
+}
+
 /// Number of slots beyond which a header is rejected: no process has as many.
 const MOST_SLOTS: u32 = 1 << 20;
 /// Number of rings beyond which a header is rejected.
 pub const MOST_RINGS: u32 = crate::ring::layout::RINGS;
 
-/// Opens a ring file and checks magic, version and length.
-pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<File, RingFileError> {
+/// Opens a ring file and checks magic, version and length; returns it with its version.
+pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<(File, u32), RingFileError> {
     // A FIFO in a directory that others may write to must not stop us.
     let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     let file = file.map_err(RingFileError::Io)?;
@@ -173,13 +247,19 @@ pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<Fil
         return Err(RingFileError::NotOurs);
     }
     let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
-    if version != VERSION {
+    if version != VERSION && version != version1::VERSION {
         return Err(RingFileError::Version(version));
     }
-    if about.size() < size_of::<Header>() as u64 {
-        return Err(RingFileError::Short(about.size()));
+    let header = header_size(version);
+    if about.size() < header as u64 {
+        return Err(RingFileError::Short(about.size(), header));
     }
-    Ok(file)
+    Ok((file, version))
+}
+
+/// Size of the header of a ring file of a known version.
+pub(crate) fn header_size(version: u32) -> usize {
+    if version == version1::VERSION { version1::HEADER } else { size_of::<Header>() }
 }
 
 /// Number of slots of each ring, if the header is plausible.
@@ -260,6 +340,14 @@ impl Mapping {
         // SAFETY: a new mapping.
         let at = unsafe { libc::mmap(null, length, protection, shared, file.as_raw_fd(), begin as libc::off_t) };
         if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { at, length }) }
+    }
+
+    /// Stores a word of `from` at byte `at`.
+    fn store(&self, at: usize, from: &AtomicU64) {
+        debug_assert!(at + size_of::<u64>() <= self.length);
+        // SAFETY: an aligned word of a mapping of ours, which others use as an atomic, too.
+        let word = unsafe { AtomicU64::from_ptr(self.at.byte_add(at).cast()) };
+        word.store(from.load(Ordering::Relaxed), Ordering::Release);
     }
 
     /// Anonymous memory of zeros.

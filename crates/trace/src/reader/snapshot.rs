@@ -9,12 +9,13 @@
 //! than its head in the first copy has another head in the second one.
 
 use crate::origin::header_of;
-use crate::reader::mapped::{MOST_RINGS, Mapping, RingFileError, open_checked, slots_of};
+use crate::reader::mapped::{MOST_RINGS, Mapping, RingFileError, header_size, open_checked, slots_of};
 use crate::reader::view::Ring;
 use crate::record::slot::Slot;
 use crate::ring::layout::{CONTROL, Control, Header};
 use crate::sync::{Ordering, fence};
 use crate::system::clock::Moment;
+use crate::version1;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
@@ -38,6 +39,8 @@ pub struct RingReader {
     header: Box<Header>,
     /// Slots of a ring.
     slots: usize,
+    /// The version of the file.
+    version: u32,
 }
 
 /// A copy of one ring.
@@ -57,10 +60,10 @@ pub struct RingSnapshot {
 impl RingReader {
     /// Opens a file, and copies its header.
     pub fn open(path: &Path) -> Result<Self, RingFileError> {
-        let file = open_checked(path, OpenOptions::new().read(true))?;
-        let header = read_header(&file)?;
+        let (file, version) = open_checked(path, OpenOptions::new().read(true))?;
+        let header = read_header(&file, version)?;
         let slots = slots_of(&header)?;
-        Ok(Self { path: path.to_owned(), file, header, slots })
+        Ok(Self { path: path.to_owned(), file, header, slots, version })
     }
 
     /// Its header.
@@ -106,7 +109,13 @@ impl RingReader {
             written: self.written(begin + CONTROL as u64),
         };
         let first = begin + CONTROL as u64;
-        let mut read = |bytes: &mut [u8], at: u64| read_at(&self.file, bytes, at);
+        let mut read = |bytes: &mut [u8], at: u64| {
+            read_at(&self.file, bytes, at)?;
+            if self.version == version1::VERSION {
+                version1::upgrade_slots(bytes);
+            }
+            Ok(())
+        };
         copy_twice(&mut read, || self.written(first), first, &mut copy)?;
         // Slots that were given back by now are in a trace.
         copy.control = self.control(begin)?;
@@ -114,6 +123,10 @@ impl RingReader {
     }
 
     fn control(&self, begin: u64) -> io::Result<Control> {
+        if self.version == version1::VERSION {
+            let mut bytes = [0; version1::CONTROL];
+            return self.file.read_exact_at(&mut bytes, begin).map(|()| version1::upgrade_control(&bytes));
+        }
         let mut control = Control::default();
         let at = (&raw mut control).cast::<u8>();
         // SAFETY: the bytes of a value of ours, for which every bit pattern is valid.
@@ -155,7 +168,7 @@ impl RingReader {
     }
 }
 
-/// Reads bytes at an offset of a file.
+/// Reads whole slots at an offset of a file, in the present version.
 type Read<'a> = &'a mut dyn FnMut(&mut [u8], u64) -> io::Result<()>;
 
 /// Copies the slots that begin at byte `begin` twice. The first copy shows how far the writer is, and which slots of the
@@ -270,11 +283,12 @@ fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies a header beside its process and its drain, which may write to it.
-fn read_header(file: &File) -> Result<Box<Header>, RingFileError> {
+/// Copies a header of a known version beside its process and its drain, which may write to it.
+pub(crate) fn read_header(file: &File, version: u32) -> Result<Box<Header>, RingFileError> {
     let copy = || {
-        let mut bytes = vec![0; size_of::<Header>()];
-        file.read_exact_at(&mut bytes, 0).map_err(RingFileError::Io).map(|()| bytes)
+        let mut bytes = vec![0; header_size(version)];
+        file.read_exact_at(&mut bytes, 0).map_err(RingFileError::Io)?;
+        Ok(if version == version1::VERSION { version1::upgrade_header(&bytes) } else { bytes })
     };
     let later = offset_of!(Header, later)..offset_of!(Header, later) + size_of::<Moment>();
     let mut before = copy()?;

@@ -6,6 +6,7 @@ use crate::segment::format::{
     BLOCK_MAGIC, HEAD, LONGEST_HEADER, LONGEST_PAYLOAD, MAGIC, Preamble, VERSION, half, kind, word,
 };
 use crate::segment::input::{fill, fill_from};
+use crate::version1;
 use std::io::{self, Read, Seek};
 
 pub use crate::segment::block::{Block, BlockChecksum, as_slots, expected};
@@ -17,8 +18,11 @@ pub struct SegmentReader<R> {
     from: R,
     /// The start of the file.
     pub preamble: Preamble,
-    /// The process's ring header, filled up with zeros to a multiple of 64 bytes.
+    /// The process's ring header, filled up with zeros to a multiple of 64 bytes; in the present version, whatever the
+    /// file's is.
     pub header: Vec<u8>,
+    /// The version of the file.
+    version: u32,
     /// Bytes that were read and not used yet: a damaged part and what follows it.
     ahead: Vec<u8>,
     /// Number of these bytes that are used.
@@ -80,8 +84,9 @@ impl<R: Read> SegmentReader<R> {
             return Err(stop(SegmentErrorKind::NotOurs));
         }
         // First the version: of a newer layout nothing else is known.
-        match half(&bytes, 8) {
-            VERSION => {}
+        let version = half(&bytes, 8);
+        match version {
+            VERSION | version1::VERSION => {}
             _ if found < 12 => return Err(stop(short(HEAD, found))),
             other => return Err(stop(SegmentErrorKind::Version(other))),
         }
@@ -90,7 +95,8 @@ impl<R: Read> SegmentReader<R> {
         }
         let said = half(&bytes, 12) as usize;
         let is_said = said <= LONGEST_HEADER && said.is_multiple_of(HEAD);
-        let header_len = if is_said { said } else { USUAL_HEADER };
+        let usual = if version == VERSION { USUAL_HEADER } else { version1::HEADER };
+        let header_len = if is_said { said } else { usual };
         let found = fill(&mut from, &mut bytes, header_len).map_err(stop)?;
         if found < header_len {
             return Err(stop(short(HEAD + header_len, HEAD + found)));
@@ -106,7 +112,8 @@ impl<R: Read> SegmentReader<R> {
                 before: word(preamble, 48),
             },
             offset: bytes.len() as u64,
-            header: bytes.split_off(HEAD),
+            header: if version == VERSION { header.to_vec() } else { version1::upgrade_header(header) },
+            version,
             ahead: Vec::new(),
             taken: 0,
             is_at_end: false,
@@ -121,7 +128,7 @@ impl<R: Read> SegmentReader<R> {
         Ok((reader, (!is_good).then(|| stop(SegmentErrorKind::Header))))
     }
 
-    /// The next block of a known kind; `None` at the end of the file. An error is returned once for each damage; the next
+    /// The next block of a known kind, with slots in the present version; `None` at the end of the file. An error is returned once for each damage; the next
     /// call continues with the next valid block behind it, if there is one.
     pub fn next_block(&mut self) -> Result<Option<Block>, SegmentError> {
         loop {
@@ -138,13 +145,16 @@ impl<R: Read> SegmentReader<R> {
                 }
             };
             match read {
-                Ok(Some(block)) => {
+                Ok(Some(mut block)) => {
                     let len = (HEAD + block.payload.len()) as u64;
                     self.state = State::Reading;
                     self.began = self.offset;
                     self.offset += len;
                     self.credit = (self.credit + EARNED * len).min(CREDIT);
                     if block.head.is_known() {
+                        if block.head.kind == kind::SLOTS && self.version == version1::VERSION {
+                            version1::upgrade_slots(&mut block.payload);
+                        }
                         return Ok(Some(block));
                     }
                     self.skipped += 1;
@@ -166,6 +176,11 @@ impl<R: Read> SegmentReader<R> {
     /// Takes back the buffer of a block.
     pub fn reuse(&mut self, block: Block) {
         self.spare = block.payload;
+    }
+
+    /// Whether the file is of the present version: only then blocks that are read beside this reader need no conversion.
+    pub fn is_present_version(&self) -> bool {
+        self.version == VERSION
     }
 
     /// The underlying reader.

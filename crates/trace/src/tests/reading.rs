@@ -75,10 +75,10 @@ fn a_tracked_call_in_flight_is_passed_as_a_copy_is_and_leaves_no_call_in_flight_
     let copy = sample.begin(0).unwrap();
     let tracked = sample.begin_tracked(1).unwrap();
     assert_eq!(sample.numbers(ReadMode::Flush), [], "a tracked call behind a copy does not show that it was left");
-    (2..5).for_each(|now| drop(done(&sample, now)));
+    (2..5).for_each(|now| _ = done(&sample, now));
     let pass = sample.pass(ReadMode::Drain, 99);
     assert_eq!(pass.entries.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0], "it waits for the second");
-    (5..8).for_each(|now| drop(done(&sample, now)));
+    (5..8).for_each(|now| _ = done(&sample, now));
     let pass = sample.pass(ReadMode::Drain, 99);
     let values = [1, 1, 1, 1];
     let call = TrackedCall { number: 1, function: 700, begin: 1, end: None, site: 1, is_nested: false, values };

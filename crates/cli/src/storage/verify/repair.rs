@@ -9,6 +9,7 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::segment::format::{BLOCK_MAGIC, BlockHead, HEAD, Preamble, SLOT, kind};
 use aclshim_trace::segment::order::SegmentOrder;
 use aclshim_trace::segment::reader::{Damage, SegmentReader};
+use aclshim_trace::version1::present_header;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -80,8 +81,10 @@ pub fn clean(from: &Path, to: &Path) -> Result<RecoveredTrace> {
             let words = block.payload.as_chunks().0;
             totals = [0, 1, 2].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)).max(totals[at]));
         }
-        if head.kind != kind::END {
-            copy.block(&head, &block.payload)?;
+        match head.kind {
+            kind::END => {}
+            kind::HEADER => copy.block(&head, &present_header(&block.payload))?,
+            _ => copy.block(&head, &block.payload)?,
         }
         if head.kind == kind::SLOTS {
             copied.calls += u64::from(head.flags);
@@ -232,7 +235,7 @@ fn better_header(path: &Path) -> Option<(Vec<u8>, String)> {
     let (reader, _) = SegmentReader::open_anyway(BufReader::new(files::open(path).ok()?)).ok()?;
     let inside = reader.filter_map(Result::ok).find(|block| block.head.kind == kind::HEADER);
     if let Some(block) = inside {
-        return Some((block.payload, "a later block".into()));
+        return Some((present_header(&block.payload).into_owned(), "a later block".into()));
     }
     let stem = |path: &Path| {
         let name = path.file_stem()?.to_str()?.to_owned();

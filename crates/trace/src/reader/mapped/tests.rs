@@ -76,7 +76,7 @@ fn junk_is_told_from_what_is_cut_and_from_what_is_newer() {
         assert!(matches!(folder.refuses(junk), RingFileError::NotOurs), "{} bytes", junk.len());
     }
     for cut in [12, 64, size_of::<Header>() - 1] {
-        assert!(matches!(folder.refuses(&good[..cut]), RingFileError::Short(len) if len == cut as u64));
+        assert!(matches!(folder.refuses(&good[..cut]), RingFileError::Short(len, _) if len == cut as u64));
     }
     let mut newer = good.clone();
     newer[8] = 3;
