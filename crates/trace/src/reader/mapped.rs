@@ -1,8 +1,8 @@
 //! The ring file of a process, mapped by a drain.
 
+use crate::reader::snapshot::read_header;
 use crate::reader::view::Ring;
 use crate::record::slot::Slot;
-use crate::reader::snapshot::read_header;
 use crate::ring::layout::{CONTROL, Control, Header, MAGIC, PREFIX, SUFFIX, VERSION};
 use crate::sync::{AtomicU64, Ordering};
 use crate::version1;
@@ -119,10 +119,8 @@ impl RingFile {
     /// giving back.
     pub fn write_back(&self) {
         let Some(header) = self.converted.as_ref().filter(|_| self.protection & libc::PROT_WRITE != 0) else { return };
-        let fields = [
-            (offset_of!(Header, told), &header.told),
-            (offset_of!(Header, write_failures), &header.write_failures),
-        ];
+        let fields =
+            [(offset_of!(Header, told), &header.told), (offset_of!(Header, write_failures), &header.write_failures)];
         fields.iter().for_each(|(at, field)| self.header.store(*at, field));
         for RingMemory { memory, original } in self.rings.iter().flatten() {
             let Some(original) = original else { continue };
