@@ -32,7 +32,7 @@ impl Writer {
         for (nth, (head, words)) in slots.iter().enumerate().rev() {
             let number = first + nth as u64;
             // SAFETY: the place was opened.
-            unsafe { self.place.slot(number) }.put(Head(head.0 | number << 16), words);
+            unsafe { self.place.slot(number) }.put(Head(head.0 | number << 24), words);
         }
         first
     }
@@ -77,6 +77,9 @@ fn write(writer: &Writer) {
     let passed = writer.put(&[(head(Layout::Linear, 0, 2).passed(), [1600, 99, 1, 2, 3, 4, 5])]);
     writer.note(Note::End, &[1500, long_ago, 1 << 40, 0]);
     writer.note(Note::End, &[1600, passed, 12, -8i64 as u64]);
+    // Readers of copies pass these over.
+    writer.put(&[(head(Layout::Tracked, 2, 0).ended(), [1650, end(1, 0), 1, 2, 3, 4, 5])]);
+    writer.note(Note::Skip, &[1660, writer.place.next.load(Ordering::Relaxed) + 1]);
     writer.put(&[(head(Layout::Linear, 0, 2), [1700, 99, 1, 2, 3, 4, 5])]);
 }
 
