@@ -1,5 +1,5 @@
 use super::*;
-use crate::reader::ReadMode;
+use crate::reader::{ReadMode, RingReader};
 use crate::record::slot::{Head, Layout};
 use crate::ring::cursor::RingCursor;
 use crate::ring::file;
@@ -206,4 +206,86 @@ fn rings_lie_on_whole_pages_of_any_system() {
     for slots in [64, 1024, 1 << 20] {
         assert!(stride(slots).is_multiple_of(64 * 1024) && stride(slots) >= CONTROL as u64 + u64::from(slots) * 64);
     }
+}
+
+/// A ring file as version 1 wrote it: one ring of 64 slots, drained up to number 3, with calls 3 to 5, the last in flight.
+fn version_1() -> Vec<u8> {
+    let (first, stride) = (64 * 1024u64, stride(64));
+    let mut file = vec![0; (first + stride) as usize];
+    let mut put = |at: u64, bytes: &[u8]| file[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    put(0, b"ACLSHIM\0");
+    for (at, half) in [(8, 1u32), (12, 19_648), (16, 77), (64, 64), (136, 1), (140, 2)] {
+        put(at, &half.to_le_bytes());
+    }
+    for (at, word) in [(48, first), (56, stride), (152, 5), (160, 6)] {
+        put(at, &word.to_le_bytes());
+    }
+    put(192, b"one");
+    put(232, b"two");
+    put(9344, b"/out");
+    put(first, &9u32.to_le_bytes());
+    for (at, word) in [(16, 40u64), (64, 3), (72, 1), (80, 2)] {
+        put(first + at, &word.to_le_bytes());
+    }
+    for (number, state) in [(3, 2u64), (4, 2), (5, 1)] {
+        let slot = first + 4096 + 64 * number;
+        // State, layout 0, kind 2, function 1, number.
+        put(slot, &(state | 2 << 6 | 1 << 10 | number << 16).to_le_bytes());
+        put(slot + 8, &(100 + number).to_le_bytes());
+    }
+    file
+}
+
+#[test]
+fn a_file_of_version_1_is_read_and_drained_as_one_of_the_present_version() {
+    let folder = Folder::new("version-1");
+    let path = folder.0.join("aclshim-77-1.ring");
+    fs::write(&path, version_1()).unwrap();
+    let snapshot = RingReader::open(&path).unwrap();
+    assert_eq!((snapshot.header().pid, snapshot.rings()), (77, 1));
+    let copy = snapshot.ring(0).unwrap().unwrap();
+    assert_eq!((copy.drained, copy.end), (3, 6));
+    let seen = copy.ring().read_to(copy.end, copy.drained, ReadMode::Peek, 99);
+
+    let mut opened = RingFile::open_to_drain(&path).unwrap();
+    let origin = crate::origin::Origin::new(opened.header());
+    assert_eq!((origin.functions, origin.dir), (vec!["one".to_owned(), "two".into()], "/out".into()));
+    assert!(opened.is_copy() && opened.look_for_rings() == 1 && opened.is_whole());
+    let ring = opened.ring(0).unwrap();
+    assert_eq!(ring.control.not_recorded.load(Ordering::Relaxed), 40);
+    let peeked = ring.read(3, ReadMode::Peek, 99);
+    assert_eq!(peeked.slots, seen.slots);
+    let run = ring.read(3, ReadMode::Finish, 99);
+    let heads: Vec<_> = run.slots.iter().map(|slot| Head(slot[0])).collect();
+    let call = |number| Head::in_flight(number, Layout::Linear, 1, 2);
+    assert_eq!(heads, [call(3).ended(), call(4).ended(), call(5).passed()]);
+    assert_eq!((run.slots[0][1], run.next), (103, 6));
+
+    let before = fs::read(&path).unwrap();
+    assert_eq!(before, version_1(), "the file is as it was until it is given back");
+    ring.control.overwritten.fetch_add(10, Ordering::Relaxed);
+    ring.control.ended.store(6, Ordering::Relaxed);
+    ring.give_back(run.next);
+    opened.header().told.store(7, Ordering::Relaxed);
+    drop(opened);
+    let mut expected = version_1();
+    for (at, word) in [(152, 7u64), (64 * 1024 + 64, 6), (64 * 1024 + 72, 11), (64 * 1024 + 80, 6)] {
+        expected[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    assert!(fs::read(&path).unwrap() == expected, "only what a drain writes has changed");
+    assert_eq!(RingReader::open(&path).unwrap().ring(0).unwrap().unwrap().drained, 6);
+}
+
+#[test]
+fn a_file_of_version_1_that_is_only_looked_at_stays_as_it_is() {
+    let folder = Folder::new("version-1-peek");
+    let path = folder.0.join("aclshim-77-1.ring");
+    fs::write(&path, version_1()).unwrap();
+    let mut opened = RingFile::open(&path).unwrap();
+    opened.look_for_rings();
+    opened.ring(0).unwrap().give_back(6);
+    drop(opened);
+    assert!(fs::read(&path).unwrap() == version_1());
+    let short = &version_1()[..19_647];
+    assert!(matches!(folder.refuses(short), RingFileError::Short(19_647, 19_648)));
 }
