@@ -3,7 +3,10 @@
 //! Three things differ: the bits of a head, the table of function names in a header, and where the drain's words lie in the
 //! state of a ring. All other words of slots, blocks and headers are equal.
 
-use crate::ring::layout::{Control, Header, VERSION as PRESENT};
+#[cfg(not(loom))]
+use crate::ring::layout::Control;
+use crate::ring::layout::{Header, VERSION as PRESENT};
+#[cfg(not(loom))]
 use crate::sync::Ordering;
 use std::borrow::Cow;
 use std::mem::offset_of;
@@ -13,8 +16,10 @@ pub const VERSION: u32 = 1;
 /// Size of a header.
 pub(crate) const HEADER: usize = 19_648;
 /// Size of the state of a ring.
+#[cfg(not(loom))]
 pub(crate) const CONTROL: usize = 88;
 /// Offset of the first word in the state of a ring that the drain writes: drained, overwritten, ended.
+#[cfg(not(loom))]
 pub(crate) const DRAINED: usize = 64;
 
 /// Offset of the table of names; headers of both versions are equal up to here.
@@ -83,6 +88,7 @@ pub fn present_header(copy: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// The state of a ring, converted.
+#[cfg(not(loom))]
 pub(crate) fn upgrade_control(old: &[u8; CONTROL]) -> Control {
     let control = Control::default();
     let (words, _) = old.as_chunks();
