@@ -27,6 +27,7 @@ use aclshim_trace::record::slot::Words;
 use aclshim_trace::ring::layout::Header;
 use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::system::clock::{monotonic_ns, realtime_ns, ticks};
+use aclshim_trace::system::namespace;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -97,6 +98,10 @@ pub struct Drain {
     told: Losses,
     /// The most slots that one ring had in one pass.
     fullest: u64,
+    /// Memory for the slots that are read at once.
+    buffer: Vec<Words>,
+    /// Whether CLOCK_MONOTONIC of the process is shifted against that of here.
+    is_other_time: bool,
 }
 
 /// How many rings a process has made. A header that says more than any process has is nonsense.
@@ -168,6 +173,8 @@ impl Drain {
             second: 0,
             told: Losses::default(),
             fullest: 0,
+            buffer: Vec::new(),
+            is_other_time: namespace::is_other_time(header.time_ns, namespace::time()),
             interpreter: Interpreter::live(origin),
         }
     }
@@ -234,14 +241,30 @@ impl Drain {
     }
 
     fn ring(&mut self, header: &Header, number: u32, ring: Ring<'_>, how: ReadMode) -> Result<u64, Failure> {
+        let drained = ring.control.drained.load(Ordering::Relaxed);
+        if how != ReadMode::Finish && !ring.has_more(drained) {
+            return Ok(0);
+        }
+        self.records(header, number, ring, how, ring.reach(drained, how))
+    }
+
+    /// Writes the records of a ring up to number `end`, and returns how many slots that were.
+    fn records(
+        &mut self,
+        header: &Header,
+        number: u32,
+        ring: Ring<'_>,
+        how: ReadMode,
+        end: u64,
+    ) -> Result<u64, Failure> {
         let mut moved = 0;
-        let end = ring.reach(ring.control.drained.load(Ordering::Relaxed), how);
         // One that is written faster than it is drained must not keep the others waiting: what it held is enough.
         let most = if how == ReadMode::Finish { usize::MAX } else { ring.slots.len() / RUN + 1 };
         for _ in 0..most {
             let from = ring.control.drained.load(Ordering::Relaxed);
-            let run = ring.read_to(end, from, how, RUN);
+            let run = ring.read_into(end, from, how, RUN, std::mem::take(&mut self.buffer));
             if run.next == from {
+                self.buffer = run.slots;
                 break;
             }
             self.begin(header);
@@ -280,7 +303,9 @@ impl Drain {
                 None => self.interpreter.add_block(&head, &run.slots, &mut self.log),
                 Some(merger) => self.interpreter.add_block(&head, &run.slots, &mut Both(&mut self.log, merger)),
             };
-            if run.slots.len() < RUN / 2 && how != ReadMode::Finish {
+            let is_last = run.slots.len() < RUN / 2 && how != ReadMode::Finish;
+            self.buffer = run.slots;
+            if is_last {
                 break;
             }
         }

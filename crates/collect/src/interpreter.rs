@@ -10,7 +10,6 @@ use crate::interpreter::common_calls::{CommonCalls, numbered};
 use crate::interpreter::labels::Labels;
 use crate::interpreter::totals::Totals;
 use crate::interpreter::visitor::{AnnotationView, CallVisitor, Lost, ProcessView};
-use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::{Head, Layout, Words};
 use aclshim_trace::record::{Call, End, Entry, RecordedFinding, decode};
@@ -45,7 +44,6 @@ pub struct Interpreter {
     pub judge: Judge,
     /// Its number among those that are read.
     number: usize,
-    functions: Vec<Option<Function>>,
     /// How often it was another that the header described.
     renewals: u64,
     rings: BTreeMap<u32, RingState>,
@@ -78,7 +76,6 @@ impl Interpreter {
     fn with(origin: Origin, number: usize, labels: Labels, limits: Limits) -> Self {
         let judge = Judge::new(&origin);
         Self {
-            functions: origin.functions.iter().map(|name| Function::by_name(name)).collect(),
             origin,
             totals: Totals::default(),
             labels,
@@ -173,7 +170,7 @@ impl Interpreter {
                 self.settle_state(ring, state, watch);
             }
             if !state.calls.is_waiting() {
-                let run = self.judge.quick_check().run(&self.functions, rest, |_| ());
+                let run = self.judge.quick_check().run(rest, |_| ());
                 if run.count > 0 {
                     self.pass(state, number, rest, &run);
                     self.show(ring, state.thread, number, &rest[..run.count], watch);
@@ -237,15 +234,15 @@ impl Interpreter {
 
     /// Adds up and shows common calls.
     fn show<W: CallVisitor + ?Sized>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
-        let Self { functions, judge, totals, origin, number, labels, .. } = self;
+        let Self { judge, totals, origin, number, labels, .. } = self;
         let (modules, platform) = (judge.known_modules(), judge.platform());
         let whose = ProcessView { origin, process: *number, ring, thread, modules, labels, platform };
-        CommonCalls { functions, quick_check: judge.quick_check(), whose }.show(first, slots, totals, watch);
+        CommonCalls { quick_check: judge.quick_check(), whose }.show(first, slots, totals, watch);
     }
 
     fn entry<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, entry: Entry, watch: &mut W) {
         while let Some((near, slot)) = state.failed.pop_back() {
-            if let Some(function) = quick_check::function(&self.functions, &slot) {
+            if let Some(function) = quick_check::function(self.judge.quick_check().functions(), &slot) {
                 state.calls.push_delivered(function, numbered(&slot, near));
             }
         }
@@ -283,7 +280,7 @@ impl Interpreter {
     }
 
     fn begin<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, call: Call, watch: &mut W) {
-        let function = self.functions.get(usize::from(call.function)).copied().flatten();
+        let function = self.judge.quick_check().functions().get(usize::from(call.function)).copied().flatten();
         self.totals.begun(function, &call);
         if !call.is_nested {
             Self::leave(&mut self.totals, state);

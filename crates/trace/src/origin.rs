@@ -142,15 +142,32 @@ impl Origin {
             knows_its_pace: header.ticks_hz != 0,
             calibration: None,
         };
+        origin.calibration = origin.calibrate(header);
+        origin
+    }
+
+    /// Takes over what may have changed in the header since it was read: product, CANN version, form, modules, and the
+    /// later moment. Everything else is constant while the process lives.
+    pub fn renew(&mut self, header: &Header) {
+        self.product = late_text(&header.product);
+        self.cann = late_text(&header.cann);
+        self.form = RunMode::from_number(header.form.load(Ordering::Relaxed));
+        if self.maps.is_empty() {
+            self.maps = late_text(&header.maps);
+        }
+        self.calibration = self.calibrate(header);
+    }
+
+    /// The conversion of its ticks, by what the header says now.
+    fn calibrate(&self, header: &Header) -> Option<Calibration> {
         let (born, later) = (header.born.get(), header.later.get());
         let is_far = later[0] > born[0] && later[2].saturating_sub(born[2]) > 100_000_000;
-        origin.calibration = if is_far || origin.knows_its_pace || origin.is_of_this_boot != Some(true) {
+        if is_far || self.knows_its_pace || self.is_of_this_boot != Some(true) {
             Calibration::new(born, later, header.ticks_hz)
         } else {
             // The counter still runs: the present is a second moment.
             Calibration::new(born, moment_of(header), 0)
-        };
-        origin
+        }
     }
 
     /// From the copy of a header in a trace file; `None` if it is too short.
@@ -176,9 +193,14 @@ impl Origin {
 /// CLOCK_MONOTONIC of another time namespace has an offset that is not known here. The time since the birth then comes from
 /// CLOCK_REALTIME, which all namespaces share.
 pub fn moment_of(header: &Header) -> [u64; 3] {
+    moment_in(header, namespace::is_other_time(header.time_ns, namespace::time()))
+}
+
+/// As [`moment_of`], for a caller that knows whether the time namespace of the process is another one than its own.
+pub fn moment_in(header: &Header, is_other_time: bool) -> [u64; 3] {
     let [ticks, realtime, monotonic] = clock::moment(header.clock);
     let born = header.born.get();
-    let monotonic = match namespace::is_other_time(header.time_ns, namespace::time()) {
+    let monotonic = match is_other_time {
         true => born[2].saturating_add(realtime.saturating_sub(born[1])),
         false => monotonic,
     };

@@ -5,6 +5,7 @@
 
 #[cfg(not(loom))]
 mod mapped;
+mod plain_run;
 #[cfg(not(loom))]
 mod snapshot;
 mod view;

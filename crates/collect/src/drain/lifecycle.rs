@@ -3,7 +3,7 @@
 use crate::drain::{Drain, Losses, bytes_of, losses, rings};
 use crate::interpreter::Interpreter;
 use aclshim_facts::settings::Calls;
-use aclshim_trace::origin::{Origin, moment_of};
+use aclshim_trace::origin::{Origin, moment_in};
 use aclshim_trace::reader::Ring;
 use aclshim_trace::ring::layout::Header;
 use aclshim_trace::segment::format::kind;
@@ -21,7 +21,7 @@ impl Drain {
         }
         // The pace of the ticks follows from two moments, which must not be too close.
         let born_ns = header.born.monotonic_ns.load(Ordering::Relaxed);
-        let age = moment_of(header)[2].saturating_sub(born_ns);
+        let age = self.moment(header)[2].saturating_sub(born_ns);
         if let Some(missing) = 2_000_000u64.checked_sub(age) {
             std::thread::sleep(std::time::Duration::from_nanos(missing));
         }
@@ -36,9 +36,14 @@ impl Drain {
     /// Notes one more moment in the header, and looks what else it says by now.
     fn renew(&mut self, header: &Header) {
         if self.is_of_this_boot {
-            header.later.store(moment_of(header));
+            header.later.store(self.moment(header));
         }
-        self.interpreter.origin = Origin::new(header);
+        self.interpreter.origin.renew(header);
+    }
+
+    /// The present moment by the clocks of the process.
+    fn moment(&self, header: &Header) -> [u64; 3] {
+        moment_in(header, self.is_other_time)
     }
 
     /// Takes over what the process has found out of its product by now.
@@ -80,7 +85,7 @@ impl Drain {
 
     fn calibrate(&mut self, header: &Header) {
         if self.calls != Calls::Off && self.is_of_this_boot {
-            let _ = self.trace.append(&self.head(kind::CALIBRATION, header), &moment_of(header)[2].to_le_bytes());
+            let _ = self.trace.append(&self.head(kind::CALIBRATION, header), &self.moment(header)[2].to_le_bytes());
         }
     }
 

@@ -133,10 +133,11 @@ impl Judge {
         let mute = Mute::new(mute, baseline, &mut nonsense);
         let is_off = |rule: &&&Rule| policy.action(rule.number.into(), rule.severity) == Action::Off;
         let off = RULES.iter().filter(is_off).fold(0, |bits, rule| bits | 1u128 << rule.number);
+        let functions = origin.functions.iter().map(|name| Function::by_name(name)).collect();
         let mut judge = Self {
             off,
             platform: Platform::default(),
-            quick_check: QuickCheck::new(others.is_empty()),
+            quick_check: QuickCheck::new(functions, others.is_empty()),
             policy,
             others,
             mute,

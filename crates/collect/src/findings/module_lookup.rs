@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 /// How often the modules of a process are looked up again.
 const LOOK_NS: u64 = 1_000_000_000;
 
+/// Number of call sites that are found with one look.
+const QUICK: usize = 64;
+
 /// The call sites of one process that were looked up.
 pub(crate) struct ModuleLookup {
     /// The process as `/proc` names it, as long as it can be looked at.
@@ -16,30 +19,55 @@ pub(crate) struct ModuleLookup {
     looked: u64,
     has_new: bool,
     sites: BTreeSet<u64>,
+    /// Some of them, each at its place; 0 where there is none. A loop that copies has a few call sites, which take turns.
+    quick: [u64; QUICK],
+}
+
+/// The place of a call site among the quick ones.
+#[inline(always)]
+fn place(site: u64) -> usize {
+    (site.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - QUICK.ilog2())) as usize
 }
 
 impl ModuleLookup {
     /// For a process; `process` is how `/proc` names it, if it can be looked at.
     pub fn new(process: Option<String>) -> Self {
-        Self { process, looked: 0, has_new: false, sites: BTreeSet::new() }
+        Self { process, looked: 0, has_new: false, sites: BTreeSet::new(), quick: [0; QUICK] }
     }
 
     /// Looks up where calls come from that are about to be written, and adds it to `modules`. Returns these as a block's
     /// payload, if there are new ones that were not [written](Self::written).
     pub fn look_up(&mut self, slots: &[Words], modules: &mut Modules) -> Option<Vec<u8>> {
-        let is_call = |slot: &&Words| matches!(Head(slot[0]).layout(), Layout::Linear | Layout::Fill | Layout::Long);
         let mut last = 0;
-        for slot in slots.iter().filter(is_call) {
-            if slot[3] != last && !self.sites.contains(&slot[3]) && self.is_known(slot[3], modules) {
-                // To look one up again is better than to remember them all.
-                if self.sites.len() >= MOST_SITES {
-                    self.sites.clear();
-                }
-                self.sites.insert(slot[3]);
+        for slot in slots {
+            let (head, site) = (Head(slot[0]), slot[3]);
+            let is_call = head.is_exact() || matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long);
+            if site == last || !is_call {
+                continue;
             }
-            last = slot[3];
+            last = site;
+            if self.quick[place(site)] != site {
+                self.look_up_site(site, modules);
+            }
         }
         self.has_new.then(|| modules.to_bytes())
+    }
+
+    /// Looks a call site up that is not among the quick ones.
+    #[inline(never)]
+    fn look_up_site(&mut self, site: u64, modules: &mut Modules) {
+        if !self.sites.contains(&site) {
+            if !self.is_known(site, modules) {
+                return;
+            }
+            // To look one up again is better than to remember them all.
+            if self.sites.len() >= MOST_SITES {
+                self.sites.clear();
+                self.quick = [0; QUICK];
+            }
+            self.sites.insert(site);
+        }
+        self.quick[place(site)] = site;
     }
 
     /// The new modules are written.

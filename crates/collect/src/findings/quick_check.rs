@@ -4,29 +4,48 @@ use aclshim_facts::Function;
 use aclshim_facts::rules::ALIGN_64;
 use aclshim_facts::rules::quick::{alignment_bits, has_valid_range, has_valid_ranges, is_fill, valid_kinds};
 use aclshim_facts::world::RunMode;
-use aclshim_trace::record::slot::{Head, Layout, Words};
+use aclshim_trace::record::slot::{Head, KIND_MAX, Layout, Words};
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 /// What a linear call of one function must be like. It is looked up: which function comes next in a trace cannot be
-/// foreseen, and a branch that is taken in vain costs more than the rest of the look.
-#[derive(Clone)]
+/// foreseen, and a branch that is taken in vain costs more than the rest of the look. The default fits no call.
+#[derive(Clone, Copy, Default)]
 struct Linear {
-    kinds: Range<i32>,
+    /// The kinds that break no rule, a bit each.
+    kinds: u32,
     /// Whether the function fills bytes.
     is_fill: bool,
     /// The bits that are 0 in addresses that are aligned.
-    misaligned: usize,
+    misaligned: u64,
 }
 
 impl Linear {
     fn new(function: Function, form: Option<RunMode>) -> Self {
+        const { assert!(KIND_MAX < u32::BITS) };
         let call = function.call(&[]);
+        let valid = valid_kinds(function, &call, form);
         Self {
-            kinds: valid_kinds(function, &call, form),
+            kinds: (0..=KIND_MAX).filter(|kind| valid.contains(&(*kind as i32))).fold(0, |bits, kind| bits | 1 << kind),
             is_fill: is_fill(function, &call),
-            misaligned: alignment_bits(&call),
+            misaligned: alignment_bits(&call) as u64,
         }
+    }
+
+    /// Whether an exact call breaks no rule but ALIGN-64.
+    #[inline(always)]
+    fn is_sound(self, head: Head, slot: &Words) -> bool {
+        let [dst, src, size] = [slot[4], slot[5], slot[6]].map(|word| word as usize);
+        match head.layout() {
+            Layout::Linear => self.kinds >> head.kind() & 1 == 1 && has_valid_ranges([dst, size, src, size]),
+            Layout::Fill => self.is_fill && has_valid_range([dst, size, size]),
+            _ => false,
+        }
+    }
+
+    /// Whether a linear call breaks ALIGN-64.
+    #[inline(always)]
+    fn is_misaligned(self, head: Head, slot: &Words) -> bool {
+        head.layout() == Layout::Linear && (slot[4] | slot[5]) & self.misaligned != 0
     }
 }
 
@@ -63,8 +82,11 @@ impl Sites {
 /// All that a quick look needs to know. A copy of it can be used in another thread.
 #[derive(Clone)]
 pub struct QuickCheck {
-    linear: [Linear; Function::ALL.len()],
-    /// Whether the run is judged for no other product.
+    /// The functions by the header's numbers.
+    functions: Vec<Option<Function>>,
+    /// What their calls must be like, by the same numbers.
+    linear: Vec<Linear>,
+    /// Whether the run is judged for no other product. Else there is more to find out about every call.
     is_alone: bool,
     told: Sites,
 }
@@ -102,15 +124,24 @@ pub fn function(functions: &[Option<Function>], slot: &Words) -> Option<Function
 }
 
 impl QuickCheck {
-    /// For a run that is judged for its own product, or for others as well.
-    pub fn new(is_alone: bool) -> Self {
+    /// For a process with these functions, whose run is judged for its own product alone, or for others as well.
+    pub fn new(functions: Vec<Option<Function>>, is_alone: bool) -> Self {
         let told = Sites { all: BTreeSet::new(), quick: [None; QUICK] };
-        Self { linear: std::array::from_fn(|number| Linear::new(Function::ALL[number], None)), is_alone, told }
+        let mut check = Self { functions, linear: Vec::new(), is_alone, told };
+        check.learn(None);
+        check
     }
 
     /// Takes over what is known of the form by now.
     pub fn learn(&mut self, form: Option<RunMode>) {
-        self.linear = std::array::from_fn(|number| Linear::new(Function::ALL[number], form));
+        let linear = |function: &Option<Function>| function.map(|function| Linear::new(function, form));
+        let of_each = self.functions.iter().map(|function| linear(function).filter(|_| self.is_alone));
+        self.linear = of_each.map(Option::unwrap_or_default).collect();
+    }
+
+    /// The functions by the header's numbers.
+    pub fn functions(&self) -> &[Option<Function>] {
+        &self.functions
     }
 
     /// ALIGN-64 was reported for this call site.
@@ -123,43 +154,22 @@ impl QuickCheck {
         self.told.all.len()
     }
 
-    /// The rules that a call breaks, if there is nothing to tell of it. One whose addresses are not aligned, at a call
-    /// site that ALIGN-64 was reported for, is only counted.
+    /// ALIGN-64, if that is broken by the common call in a slot.
     #[inline(always)]
-    pub fn rules(&self, function: Function, slot: &Words) -> Option<u128> {
-        let (head, size) = (Head(slot[0]), slot[6] as usize);
-        let [dst, src] = [slot[4] as usize, slot[5] as usize];
-        let is_sound = match head.layout() {
-            Layout::Linear => {
-                let kinds = &self.linear[function as usize].kinds;
-                has_valid_ranges([dst, size, src, size]) && kinds.contains(&head.kind().into())
-            }
-            Layout::Fill => self.linear[function as usize].is_fill && has_valid_range([dst, size, size]),
-            _ => false,
-        };
-        match (is_sound && self.is_alone, self.misaligned(function, slot)) {
-            (true, 0) => Some(0),
-            (true, rules) => self.told.has(slot[3]).then_some(rules),
-            (false, _) => None,
-        }
-    }
-
-    /// ALIGN-64, if that is broken by the call in a slot.
-    #[inline(always)]
-    pub fn misaligned(&self, function: Function, slot: &Words) -> u128 {
-        let bits =
-            if Head(slot[0]).layout() == Layout::Linear { self.linear[function as usize].misaligned as u64 } else { 0 };
-        u128::from((slot[4] | slot[5]) & bits != 0) << ALIGN_64.number
+    pub fn misaligned(&self, slot: &Words) -> u128 {
+        let head = Head(slot[0]);
+        let linear = self.linear.get(usize::from(head.function())).copied().unwrap_or_default();
+        u128::from(linear.is_misaligned(head, slot)) << ALIGN_64.number
     }
 
     /// The calls of the common kind that slots begin with. Every slot is handed to `each`: who has more to do with it does
     /// that best while it is looked at.
     #[inline(always)]
-    pub fn run(&self, functions: &[Option<Function>], slots: &[Words], mut each: impl FnMut(&Words)) -> Run {
+    pub fn run(&self, slots: &[Words], mut each: impl FnMut(&Words)) -> Run {
         let mut run = Run::default();
         for (at, slot) in slots.iter().enumerate() {
             each(slot);
-            if self.goes_on(functions, slot, slots.get(at + 1), &mut run).is_none() {
+            if self.goes_on(slot, slots.get(at + 1), &mut run).is_none() {
                 slots[at + 1..].iter().for_each(each);
                 break;
             }
@@ -167,18 +177,26 @@ impl QuickCheck {
         run
     }
 
-    /// One more call of a run, if it is one.
+    /// One more call of a run, if it is one: there is nothing to tell of it. One whose addresses are not aligned, at a call
+    /// site that ALIGN-64 was reported for, is only counted.
     #[inline(always)]
-    fn goes_on(&self, functions: &[Option<Function>], slot: &Words, next: Option<&Words>, run: &mut Run) -> Option<()> {
-        let is_common = Head(slot[0]).is_exact() && slot[2] as u32 != u32::MAX;
-        let rules = self.rules(function(functions, slot).filter(|_| is_common)?, slot)?;
+    fn goes_on(&self, slot: &Words, next: Option<&Words>, run: &mut Run) -> Option<()> {
+        let head = Head(slot[0]);
+        let linear = self.linear.get(usize::from(head.function()))?;
+        if !head.is_exact() || slot[2] as u32 == u32::MAX || !linear.is_sound(head, slot) {
+            return None;
+        }
+        let is_misaligned = linear.is_misaligned(head, slot);
+        if is_misaligned && !self.told.has(slot[3]) {
+            return None;
+        }
         if has_failed(slot) {
             // What the host has noted of it would stand behind it.
-            next.filter(|next| rules == 0 && Head(next[0]).layout() != Layout::Note)?;
+            next.filter(|next| !is_misaligned && Head(next[0]).layout() != Layout::Note)?;
             run.last_failed[run.failed % LAST] = run.count;
             run.failed += 1;
         }
-        run.misaligned += u64::from(rules != 0);
+        run.misaligned += u64::from(is_misaligned);
         run.count += 1;
         Some(())
     }

@@ -9,8 +9,6 @@ use aclshim_trace::record::{Call, one_slot};
 
 /// What is known of them all.
 pub struct CommonCalls<'a> {
-    /// The functions by the header's numbers.
-    pub functions: &'a [Option<Function>],
     /// The look that they were found by.
     pub quick_check: &'a QuickCheck,
     /// Where they were made.
@@ -22,17 +20,24 @@ impl CommonCalls<'_> {
     #[inline]
     pub fn show<W: CallVisitor + ?Sized>(&self, first: u64, slots: &[Words], totals: &mut Totals, watch: &mut W) {
         let (whose, clock) = (self.whose, self.whose.clock().copied());
+        let functions = self.quick_check.functions();
+        let mut wants_plain = watch.wants_plain(&whose);
         for (at, slot) in slots.iter().enumerate() {
-            let Some(function) = quick_check::function(self.functions, slot) else { continue };
+            if !wants_plain && !has_failed(slot) {
+                totals.common(slot, clock.map(|clock| clock.short_span_ns(slot[2] as u32)));
+                continue;
+            }
+            let Some(function) = quick_check::function(functions, slot) else { continue };
             let number = first.saturating_add(at as u64);
             if has_failed(slot) {
                 self.show_failed(function, numbered(slot, number), totals, watch);
-                continue;
+            } else {
+                let duration_ns = clock.map(|clock| clock.short_span_ns(slot[2] as u32));
+                totals.common(slot, duration_ns);
+                let rules = self.quick_check.misaligned(slot);
+                watch.plain(&CommonCallView { whose, function, number, slot, rules, duration_ns });
             }
-            let duration_ns = clock.map(|clock| clock.short_span_ns(slot[2] as u32));
-            totals.common(slot, duration_ns);
-            let rules = self.quick_check.misaligned(function, slot);
-            watch.plain(&CommonCallView { whose, function, number, slot, rules, duration_ns });
+            wants_plain = watch.wants_plain(&whose);
         }
     }
 

@@ -8,7 +8,6 @@ use crate::interpreter::common_calls::CommonCalls;
 use crate::interpreter::labels::Labels;
 use crate::interpreter::totals::Totals;
 use crate::interpreter::visitor::{CallVisitor, ProcessView};
-use aclshim_facts::Function;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::record::slot::Words;
 
@@ -16,7 +15,6 @@ use aclshim_trace::record::slot::Words;
 pub(crate) struct Side {
     origin: Origin,
     number: usize,
-    functions: Vec<Option<Function>>,
     quick_check: QuickCheck,
     renewals: u64,
     /// Of these nothing is known here.
@@ -32,7 +30,6 @@ impl Side {
         Self {
             origin: of.origin.clone(),
             number: of.number,
-            functions: of.functions.clone(),
             quick_check: of.judge.quick_check().clone(),
             renewals: of.renewals,
             modules: Modules::default(),
@@ -61,14 +58,14 @@ impl Side {
 
     /// The calls of the common kind that slots begin with; every slot is handed to `each`.
     pub(crate) fn look(&self, slots: &[Words], each: impl FnMut(&Words)) -> Run {
-        self.quick_check.run(&self.functions, slots, each)
+        self.quick_check.run(slots, each)
     }
 
     /// Adds up and shows calls that a process has [ceded](Interpreter::cede).
     pub(crate) fn show<W: CallVisitor>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
-        let Self { origin, number, functions, quick_check, modules, labels, platform, totals, .. } = self;
+        let Self { origin, number, quick_check, modules, labels, platform, totals, .. } = self;
         let whose = ProcessView { origin, process: *number, ring, thread, modules, labels, platform };
-        CommonCalls { functions, quick_check, whose }.show(first, slots, totals, watch);
+        CommonCalls { quick_check, whose }.show(first, slots, totals, watch);
     }
 
     /// Adds what was added up here to the totals of the interpreter.

@@ -256,6 +256,12 @@ pub trait CallVisitor {
         self.call(&CallView { whose, function, call: &call, rules, is_left: false });
     }
 
+    /// Whether [`plain`](Self::plain) does anything with the next calls of a ring, until the visitor is shown another event.
+    #[inline(always)]
+    fn wants_plain(&self, _whose: &ProcessView<'_>) -> bool {
+        true
+    }
+
     /// Calls are missing here.
     fn lost(&mut self, _lost: &Lost<'_>) {}
 
@@ -304,6 +310,11 @@ impl<A: CallVisitor + ?Sized, B: CallVisitor + ?Sized> CallVisitor for Both<'_, 
         self.1.plain(plain);
     }
 
+    #[inline(always)]
+    fn wants_plain(&self, whose: &ProcessView<'_>) -> bool {
+        self.0.wants_plain(whose) || self.1.wants_plain(whose)
+    }
+
     fn lost(&mut self, lost: &Lost<'_>) {
         self.0.lost(lost);
         self.1.lost(lost);
@@ -340,4 +351,7 @@ pub struct NoVisitor;
 impl CallVisitor for NoVisitor {
     fn call(&mut self, _: &CallView<'_>) {}
     fn plain(&mut self, _: &CommonCallView<'_>) {}
+    fn wants_plain(&self, _: &ProcessView<'_>) -> bool {
+        false
+    }
 }

@@ -5,7 +5,7 @@
 
 use crate::findings::judge::{Judge, Total};
 use crate::interpreter::totals::Totals;
-use crate::interpreter::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost};
+use crate::interpreter::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost, ProcessView};
 use crate::live_log::arguments::Arguments;
 use crate::live_log::failures::{Failures, ProbeEnd, failed};
 use crate::live_log::stderr::Stderr;
@@ -286,13 +286,18 @@ impl CallVisitor for LogWriter {
 
     #[inline]
     fn plain(&mut self, plain: &CommonCallView<'_>) {
-        if self.writes_all || self.failures.is_probed(plain.whose.ring) {
+        if self.wants_plain(&plain.whose) {
             let call = plain.call();
             let CommonCallView { whose, function, rules, .. } = *plain;
             let view = CallView { whose, function, call: &call, rules, is_left: false };
             self.begun(&view);
             self.write_call(&view);
         }
+    }
+
+    #[inline]
+    fn wants_plain(&self, whose: &ProcessView<'_>) -> bool {
+        self.writes_all || self.failures.is_probed(whose.ring)
     }
 
     fn begun(&mut self, call: &CallView<'_>) {

@@ -193,6 +193,14 @@ impl Ring<'_> {
         Lookup::Record(count)
     }
 
+    /// Whether a drain of a living process may find anything at number `from`, where it continues. A few loads: most rings
+    /// are empty most of the time.
+    #[inline]
+    pub fn has_more(&self, from: u64) -> bool {
+        let head = self.slot(from).head();
+        (head.state() != State::Free && head.number(from) >= from) || self.is_forsaken(from)
+    }
+
     /// Number behind the last slot to read, from `from` on; no limit for a living process.
     pub fn reach(&self, from: u64, how: ReadMode) -> u64 {
         if how.is_live() { u64::MAX } else { self.end(from) }
@@ -205,8 +213,12 @@ impl Ring<'_> {
 
     /// As [`read`](Self::read), up to `end`, which [`reach`](Self::reach) returned: for a caller that reads in pieces.
     pub fn read_to(&self, end: u64, from: u64, how: ReadMode, most: usize) -> SlotRun {
-        let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
-        let slots = Vec::with_capacity(most.min(self.slots.len()).min(left) + 64);
+        self.read_into(end, from, how, most, Vec::new())
+    }
+
+    /// As [`read_to`](Self::read_to), with the memory of `slots`, whatever is in it: for a caller that reads often.
+    pub fn read_into(&self, end: u64, from: u64, how: ReadMode, most: usize, mut slots: Vec<Words>) -> SlotRun {
+        slots.clear();
         let mut run = SlotRun { first: from, slots, next: from, overwritten: 0 };
         let mut gaps = 0;
         while run.slots.len() < most && run.next < end {
@@ -216,6 +228,12 @@ impl Ring<'_> {
                     run.next = end;
                 }
                 break;
+            }
+            let left = usize::try_from(end - run.next).unwrap_or(usize::MAX);
+            let plain = self.plain_run(run.next, left.min(most - run.slots.len()), &mut run.slots);
+            if plain > 0 {
+                run.next += plain as u64;
+                continue;
             }
             let at = run.next;
             let start = run.slots.len();

@@ -1,0 +1,59 @@
+//! Copying of plain records in bulk: calls that take one slot each, which nearly all slots of a ring hold.
+
+use crate::reader::Ring;
+use crate::record::slot::{Head, Slot, WORDS, Words};
+use crate::sync::{Ordering, fence};
+
+/// Number of slots that are copied before their heads are compared again: the copies are still in the fastest cache then.
+const CHUNK: usize = 64;
+
+impl Ring<'_> {
+    /// Appends the [exact](Head::is_exact) one-slot records from number `from` on to `out`, at most `most`, up to the first
+    /// slot that holds something else, or nothing, or changes during the copy. Returns their number.
+    pub(super) fn plain_run(&self, from: u64, most: usize, out: &mut Vec<Words>) -> usize {
+        let mut count = 0;
+        while count < most {
+            let number = from.wrapping_add(count as u64);
+            let rest = &self.slots[number as usize & (self.slots.len() - 1)..];
+            let chunk = &rest[..rest.len().min(most - count).min(CHUNK)];
+            let copied = copy(chunk, number, out);
+            count += copied;
+            if copied < chunk.len() {
+                break;
+            }
+        }
+        count
+    }
+}
+
+/// Appends the plain records that `slots` begin with to `out`; `first` is the number of the first slot. Returns how many.
+fn copy(slots: &[Slot], first: u64, out: &mut Vec<Words>) -> usize {
+    let is_plain = |head: Head, number: u64| head.is_exact() && head.number(number) == number;
+    // A ring that is empty needs no memory.
+    if !slots.first().is_some_and(|slot| is_plain(slot.head(), first)) {
+        return 0;
+    }
+    let before = out.len();
+    out.reserve(slots.len());
+    let places = &mut out.spare_capacity_mut()[..slots.len()];
+    let mut copied = 0;
+    for (slot, place) in slots.iter().zip(places) {
+        let number = first.wrapping_add(copied as u64);
+        let head = Head(slot.0[0].load(Ordering::Acquire));
+        if !is_plain(head, number) {
+            break;
+        }
+        let words: [u64; WORDS] =
+            std::array::from_fn(|at| if at == 0 { head.0 } else { slot.0[at].load(Ordering::Relaxed) });
+        place.write(words);
+        copied += 1;
+    }
+    // SAFETY: the capacity is there, and so many places were written one after another.
+    unsafe { out.set_len(before + copied) };
+    // One fence for all of them: a head that is still the same now belongs to the words that were copied behind it.
+    fence(Ordering::Acquire);
+    let is_same = |(slot, words): &(&Slot, &Words)| slot.head().0 == words[0];
+    let whole = slots.iter().zip(&out[before..]).take_while(is_same).count();
+    out.truncate(before + whole);
+    whole
+}
