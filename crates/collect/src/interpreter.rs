@@ -75,16 +75,7 @@ impl Interpreter {
 
     fn with(origin: Origin, number: usize, labels: Labels, limits: Limits) -> Self {
         let judge = Judge::new(&origin);
-        Self {
-            origin,
-            totals: Totals::default(),
-            labels,
-            judge,
-            number,
-            renewals: 0,
-            rings: BTreeMap::new(),
-            limits,
-        }
+        Self { origin, totals: Totals::default(), labels, judge, number, renewals: 0, rings: BTreeMap::new(), limits }
     }
 
     /// Takes over what the header says by now.

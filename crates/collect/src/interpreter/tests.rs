@@ -3,6 +3,7 @@
 use super::*;
 use crate::interpreter::visitor::{CallView, CommonCallView, FindingView};
 use aclshim_facts::FUNCTIONS;
+use aclshim_facts::Function;
 use aclshim_trace::record::slot::{Note, end_word};
 use aclshim_trace::ring::layout::Header;
 

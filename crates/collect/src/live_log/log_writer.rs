@@ -5,7 +5,9 @@
 
 use crate::findings::judge::{Judge, Total};
 use crate::interpreter::totals::Totals;
-use crate::interpreter::visitor::{AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost, ProcessView};
+use crate::interpreter::visitor::{
+    AnnotationView, CallView, CallVisitor, CommonCallView, FindingView, Lost, ProcessView,
+};
 use crate::live_log::arguments::Arguments;
 use crate::live_log::failures::{Failures, ProbeEnd, failed};
 use crate::live_log::stderr::Stderr;
