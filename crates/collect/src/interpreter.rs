@@ -161,6 +161,14 @@ impl Interpreter {
                 self.settle_state(ring, state, watch);
             }
             if !state.calls.is_waiting() {
+                let simplest = self.add_simplest(ring, state.thread, rest, watch);
+                if simplest > 0 {
+                    Self::leave(&mut self.totals, state);
+                    state.end = number.saturating_add(simplest as u64);
+                    new += simplest as u64;
+                    rest = &rest[simplest..];
+                    continue;
+                }
                 let run = self.judge.quick_check().run(rest, |_| ());
                 if run.count > 0 {
                     self.pass(state, number, rest, &run);
@@ -223,12 +231,24 @@ impl Interpreter {
         }
     }
 
+    /// Adds up the simplest calls that slots begin with, where the visitor does not want to see them; returns how many.
+    fn add_simplest<W: CallVisitor + ?Sized>(&mut self, ring: u32, thread: u32, slots: &[Words], watch: &W) -> usize {
+        let (calls, totals) = self.common_calls(ring, thread);
+        if watch.wants_plain(&calls.whose) { 0 } else { calls.add_simplest(slots, totals) }
+    }
+
     /// Adds up and shows common calls.
     fn show<W: CallVisitor + ?Sized>(&mut self, ring: u32, thread: u32, first: u64, slots: &[Words], watch: &mut W) {
+        let (calls, totals) = self.common_calls(ring, thread);
+        calls.show(first, slots, totals, watch);
+    }
+
+    /// What is known of common calls, and where they are added up.
+    fn common_calls(&mut self, ring: u32, thread: u32) -> (CommonCalls<'_>, &mut Totals) {
         let Self { judge, totals, origin, number, labels, .. } = self;
         let (modules, platform) = (judge.known_modules(), judge.platform());
         let whose = ProcessView { origin, process: *number, ring, thread, modules, labels, platform };
-        CommonCalls { quick_check: judge.quick_check(), whose }.show(first, slots, totals, watch);
+        (CommonCalls { quick_check: judge.quick_check(), whose }, totals)
     }
 
     fn entry<W: CallVisitor + ?Sized>(&mut self, ring: u32, state: &mut RingState, entry: Entry, watch: &mut W) {

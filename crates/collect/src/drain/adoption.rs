@@ -44,13 +44,14 @@ impl Adoption {
         let begin = monotonic_ns();
         let Some(mut entries) = self.folder.take().or_else(|| std::fs::read_dir(folder).ok()) else { return true };
         let is_thorough = self.looks.is_multiple_of(THOROUGH);
-        let view = View::new();
+        // Made when it is needed: it costs more system calls than the rest of the look.
+        let mut view = None;
         while let Some(entry) = entries.next() {
             if let Ok(entry) = entry
                 && pid_of(&entry.file_name()).is_some_and(|pid| is_thorough || is_likely(pid))
                 && entry.path() != self.own
             {
-                self.consider(&entry.path(), &view);
+                self.consider(&entry.path(), view.get_or_insert_with(View::new));
             }
             if monotonic_ns().saturating_sub(begin) > LOOK_NS {
                 self.folder = Some(entries);

@@ -39,10 +39,10 @@ impl ModuleLookup {
     /// payload, if there are new ones that were not [written](Self::written).
     pub fn look_up(&mut self, slots: &[Words], modules: &mut Modules) -> Option<Vec<u8>> {
         let mut last = 0;
+        let is_call = |head: Head| matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long);
         for slot in slots {
-            let (head, site) = (Head(slot[0]), slot[3]);
-            let is_call = head.is_exact() || matches!(head.layout(), Layout::Linear | Layout::Fill | Layout::Long);
-            if site == last || !is_call {
+            let site = slot[3];
+            if site == last || !is_call(Head(slot[0])) {
                 continue;
             }
             last = site;

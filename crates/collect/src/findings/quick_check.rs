@@ -31,15 +31,25 @@ impl Linear {
         }
     }
 
+    /// Whether an exact call with this head breaks no rule by its kind.
+    #[inline(always)]
+    fn allows(self, head: Head) -> bool {
+        match head.layout() {
+            Layout::Linear => self.kinds >> head.kind() & 1 == 1,
+            Layout::Fill => self.is_fill,
+            _ => false,
+        }
+    }
+
     /// Whether an exact call breaks no rule but ALIGN-64.
     #[inline(always)]
     fn is_sound(self, head: Head, slot: &Words) -> bool {
         let [dst, src, size] = [slot[4], slot[5], slot[6]].map(|word| word as usize);
-        match head.layout() {
-            Layout::Linear => self.kinds >> head.kind() & 1 == 1 && has_valid_ranges([dst, size, src, size]),
-            Layout::Fill => self.is_fill && has_valid_range([dst, size, size]),
-            _ => false,
-        }
+        self.allows(head)
+            && match head.layout() {
+                Layout::Linear => has_valid_ranges([dst, size, src, size]),
+                _ => has_valid_range([dst, size, size]),
+            }
     }
 
     /// Whether a linear call breaks ALIGN-64.
@@ -175,6 +185,44 @@ impl QuickCheck {
             }
         }
         run
+    }
+
+    /// The aligned linear calls that returned 0 and are of the common kind, with which slots begin: the simplest ones. Each is
+    /// handed to `add`, with the class that it is of by its head; a call for which `class` has none ends them.
+    ///
+    /// Consecutive calls of one function and kind have heads that differ in the number alone. What follows from the head is
+    /// found out once for all of them.
+    #[inline(always)]
+    pub fn simplest(
+        &self,
+        slots: &[Words],
+        class: impl Fn(Head) -> Option<usize>,
+        mut add: impl FnMut(usize, &Words),
+    ) -> usize {
+        /// The difference of the heads of consecutive numbers.
+        const STEP: u64 = Head::done(1, Layout::Linear, 0).0.wrapping_sub(Head::done(0, Layout::Linear, 0).0);
+        // The head of the next call if it is like the last one, the bits that its addresses must not have, and its class.
+        let (mut expected, mut misaligned, mut of) = (0, 0, 0);
+        for (at, slot) in slots.iter().enumerate() {
+            let head = Head(slot[0]);
+            if head.0 != expected {
+                let linear = self.linear.get(usize::from(head.function())).copied().unwrap_or_default();
+                if !head.is_exact() || head.layout() != Layout::Linear || !linear.allows(head) {
+                    return at;
+                }
+                let Some(class) = class(head) else { return at };
+                (misaligned, of) = (linear.misaligned, class);
+            }
+            expected = head.0.wrapping_add(STEP);
+            let [dst, src, size] = [slot[4], slot[5], slot[6]].map(|word| word as usize);
+            // A code is not 0, or the duration stands elsewhere.
+            let is_simple = slot[2] < u64::from(u32::MAX) && (slot[4] | slot[5]) & misaligned == 0;
+            if !is_simple || !has_valid_ranges([dst, size, src, size]) {
+                return at;
+            }
+            add(of, slot);
+        }
+        slots.len()
     }
 
     /// One more call of a run, if it is one: there is nothing to tell of it. One whose addresses are not aligned, at a call

@@ -41,6 +41,22 @@ impl CommonCalls<'_> {
         }
     }
 
+    /// Looks at calls and adds them up in one go, as far as they are of the simplest kind and not the first of their class;
+    /// returns how many that were. For a visitor that does not want to see them.
+    #[inline]
+    pub fn add_simplest(&self, slots: &[Words], totals: &mut Totals) -> usize {
+        let clock = self.whose.clock().copied();
+        let (classes, sums) = totals.by_class();
+        let known = sums.len();
+        let class = |head| Some(classes.of(head)).filter(|class| *class < known);
+        let add = |class: usize, slot: &Words| {
+            if let Some(sums) = sums.get_mut(class) {
+                sums.add_common(slot, clock.map(|clock| clock.short_span_ns(slot[2] as u32)));
+            }
+        };
+        self.quick_check.simplest(slots, class, add)
+    }
+
     #[inline(never)]
     fn show_failed<W: CallVisitor + ?Sized>(&self, function: Function, call: Call, totals: &mut Totals, watch: &mut W) {
         totals.begun(Some(function), &call);

@@ -25,8 +25,10 @@ impl Histogram {
     /// One more.
     #[inline]
     pub fn add(&mut self, value: u64) {
-        let power = value.max(16).ilog2();
-        let bucket = if value < 16 { value } else { u64::from(power - 3) * 16 + (value >> (power - 4) & 15) };
+        // The sixteen buckets of a power of two from 16 on follow those of the power before, and the five highest bits of
+        // the value, which are 16 to 31, say which of them it is. Smaller values are their own buckets.
+        let shift = (value | 16).ilog2() - 4;
+        let bucket = u64::from(shift) * 16 + (value >> shift);
         match self.buckets.get_mut(bucket as usize) {
             Some(bucket) => *bucket += 1,
             None => self.first(bucket as usize),
@@ -130,6 +132,16 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// Adds a common call that returned 0, and how long it took, if that is known.
+    #[inline(always)]
+    pub(crate) fn add_common(&mut self, slot: &Words, duration_ns: Option<u64>) {
+        self.calls += 1;
+        self.bytes = self.bytes.saturating_add(slot[6]);
+        if let Some(duration) = duration_ns {
+            self.durations.add(duration);
+        }
+    }
+
     /// Adds another.
     pub fn merge(&mut self, other: &Sums) {
         self.calls += other.calls;
@@ -149,6 +161,24 @@ pub struct Totals {
     /// By the header's numbers; by these and by kind where that is asked for.
     sums: Vec<Sums>,
     by_kind: bool,
+}
+
+/// Which calls are added up together: those of one function, or of one function and kind.
+#[derive(Clone, Copy)]
+pub(crate) struct Classes {
+    by_kind: bool,
+}
+
+impl Classes {
+    /// The class of a common call, by its head.
+    #[inline(always)]
+    pub(crate) fn of(self, head: Head) -> usize {
+        self.index(head.function().into(), || kind_of_slot(head))
+    }
+
+    fn index(self, function: usize, kind: impl FnOnce() -> usize) -> usize {
+        if self.by_kind { function * KINDS + kind() } else { function }
+    }
 }
 
 /// The kinds of copy that totals can be counted by: those with a name, all others, and for calls without a kind, which are
@@ -210,7 +240,7 @@ impl Totals {
     }
 
     fn index(&self, function: usize, kind: impl FnOnce() -> usize) -> usize {
-        if self.by_kind { function * KINDS + kind() } else { function }
+        self.classes().index(function, kind)
     }
 
     /// Counts a call whose record was read.
@@ -249,14 +279,18 @@ impl Totals {
     /// Adds a [common](crate::interpreter::visitor::Plain) call that returned 0, and how long it took, if that is known.
     #[inline(always)]
     pub(crate) fn common(&mut self, slot: &Words, duration_ns: Option<u64>) {
-        let head = Head(slot[0]);
-        let index = self.index(head.function().into(), || kind_of_slot(head));
-        let sums = self.sums(index);
-        sums.calls += 1;
-        sums.bytes = sums.bytes.saturating_add(slot[6]);
-        if let Some(duration) = duration_ns {
-            sums.durations.add(duration);
-        }
+        let class = self.classes().of(Head(slot[0]));
+        self.sums(class).add_common(slot, duration_ns);
+    }
+
+    /// Which common calls are added up together.
+    fn classes(&self) -> Classes {
+        Classes { by_kind: self.by_kind }
+    }
+
+    /// Which common calls are added up together, and the sums of the classes that there were so far.
+    pub(crate) fn by_class(&mut self) -> (Classes, &mut [Sums]) {
+        (self.classes(), &mut self.sums)
     }
 
     /// All of another that tells the same apart, and in which nothing is under way.
