@@ -1,11 +1,12 @@
 //! The interpreter, record by record.
 
 use super::*;
-use crate::interpreter::visitor::{CallView, CommonCallView, FindingView};
+use crate::interpreter::visitor::{CallView, CommonCallView, FindingView, NoVisitor};
 use aclshim_facts::FUNCTIONS;
 use aclshim_facts::Function;
 use aclshim_trace::record::slot::{Note, end_word};
 use aclshim_trace::ring::layout::Header;
+use aclshim_trace::system::clock::Calibration;
 
 const RING: u32 = 7;
 
@@ -261,5 +262,68 @@ fn calls_that_never_end_take_no_more_than_their_share_of_memory() {
         assert!(interpreter.rings[&RING].calls.len() <= most + 8);
         let rest = interpret(&mut interpreter, &[end(100_001, 1, 5, 0)]);
         assert_eq!(rest, ["returned 1 0 5"], "it is not forgotten");
+    }
+}
+
+/// Adds up and shows nothing, but is shown every call.
+struct Indifferent;
+
+impl CallVisitor for Indifferent {
+    fn call(&mut self, _: &CallView<'_>) {}
+}
+
+#[test]
+fn calls_add_up_to_the_same_whether_a_visitor_wants_to_see_them_or_not() {
+    let mut state = 1u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let functions = [Function::aclrtMemcpyAsync, Function::aclrtMemcpy, Function::aclrtMemset];
+    let mut slots = Vec::new();
+    for number in 0..20_000 {
+        // Mostly of one kind, as programs do; now and then everything that can be different is.
+        let function = functions[if random(10) == 0 { random(3) as usize } else { 0 }];
+        let layout = if function == Function::aclrtMemset { Layout::Fill } else { Layout::Linear };
+        let mut slot = copy(number, random(50) == 0, Is::Ended(random(1 << 20) as u32, 0), 0x20000);
+        let kind = if random(20) == 0 { random(8) as u32 } else { 1 };
+        let is_nested = Head(slot[0]).is_nested();
+        let head = Head::in_flight(number, layout, function as u8, if layout == Layout::Fill { 0 } else { kind });
+        slot[0] = if is_nested { head.nested().ended().0 } else { head.ended().0 };
+        slot[6] = 64 * random(40);
+        match random(60) {
+            0 => slot[2] = end_word(9, 107_000),
+            1 => slot[2] = end_word(u32::MAX, 0),
+            2 => slot[4] += 4,
+            3 => slot[4] = 0,
+            4 => slot[5] = u64::MAX - 63,
+            5 => slot[4] = slot[5] + 64,
+            6 => slot = end(number, number - 1, 77, 0),
+            _ => {}
+        }
+        slots.push(slot);
+    }
+    let calibration = Some(Calibration { ticks: 0, realtime_ns: 0, ns_a_tick: 0.4 });
+    for by_kind in [false, true] {
+        let mut made = [(); 2].map(|()| {
+            let mut interpreter = Interpreter::live(Origin { calibration, ..origin() });
+            if by_kind {
+                interpreter.totals = Totals::of_kinds();
+            }
+            interpreter
+        });
+        for (block, first) in slots.chunks(1000).zip((0..).step_by(1000)) {
+            made[0].add(RING, first, block, &mut Indifferent);
+            made[1].add(RING, first, block, &mut NoVisitor);
+        }
+        let [shown, unseen] = made.map(|interpreter| {
+            let total = interpreter.totals.total();
+            assert!(
+                total.calls > 15_000 && total.errors > 100 && total.nested > 100 && total.durations.count() > 15_000
+            );
+            (format!("{:?}", interpreter.totals), format!("{:?}", interpreter.judge.totals()))
+        });
+        assert!(shown.1.contains("ALIGN-64"), "{}", shown.1);
+        assert_eq!(shown, unseen);
     }
 }

@@ -4,6 +4,7 @@ use crate::record::slot::Note;
 use crate::record::slot::{Head, Layout, State};
 use crate::record::{EffectClasses, End, Entry, TrackedCall};
 use crate::ring::layout::Mode;
+use crate::sync::Ordering;
 
 const ALL: [ReadMode; 3] = [ReadMode::Drain, ReadMode::Finish, ReadMode::Peek];
 
@@ -46,6 +47,65 @@ fn no_more_is_read_at_once_than_asked_for() {
     (0..40).for_each(|now| assert_eq!(done(&sample, now), now));
     let sizes: Vec<_> = (0..4).map(|_| sample.pass(ReadMode::Drain, 15).entries.len()).collect();
     assert_eq!(sizes, [15, 15, 10, 0]);
+}
+
+#[test]
+fn plain_records_are_read_in_bulk_up_to_any_other_and_from_there_on_again() {
+    for how in ALL {
+        let sample = Sample::new(256, Mode::Audit, 200);
+        let (mut expected, mut number) = (Vec::new(), 200);
+        for now in 0..150 {
+            expected.push(number);
+            // A longer record in the middle of what is copied at once, at its end, and across the end of the ring.
+            number = if matches!(number, 220 | 255 | 263) {
+                assert!(sample.end(sample.begin_long(2, now).unwrap(), now + 1, 0));
+                number + 2
+            } else {
+                assert_eq!(done(&sample, now), number);
+                number + 1
+            };
+        }
+        let words = |number: u64| sample.slot(number).read().unwrap();
+        let slots = (200..number).map(words).collect::<Vec<_>>();
+        let run = sample.ring().read(200, how, 1000);
+        assert_eq!((run.first, run.next, run.overwritten), (200, number, 0), "{how:?}");
+        assert_eq!(run.slots, slots, "{how:?}");
+        assert_eq!(sample.numbers(how), expected, "{how:?}");
+    }
+}
+
+#[test]
+fn the_memory_of_an_earlier_run_is_used_again_and_what_it_held_is_not() {
+    let sample = Sample::new(64, Mode::Audit, 0);
+    (0..40).for_each(|now| assert_eq!(done(&sample, now), now));
+    let ring = sample.ring();
+    let first = ring.read_into(u64::MAX, 0, ReadMode::Drain, 30, Vec::new());
+    let (memory, at) = (first.slots.capacity(), first.slots.as_ptr());
+    let second = ring.read_into(u64::MAX, first.next, ReadMode::Drain, 30, first.slots);
+    assert_eq!((second.first, second.next, second.slots.len()), (30, 40, 10));
+    assert_eq!((second.slots.capacity(), second.slots.as_ptr()), (memory, at));
+    let third = ring.read_into(u64::MAX, second.next, ReadMode::Drain, 30, second.slots);
+    assert_eq!((third.next, third.slots.len()), (40, 0));
+    assert_eq!(ring.read(40, ReadMode::Drain, 30).slots.capacity(), 0, "an empty ring takes no memory");
+}
+
+#[test]
+fn a_ring_has_more_where_a_drain_finds_a_record_or_a_slot_that_is_never_written() {
+    let sample = Sample::new(16, Mode::Audit, 0);
+    let has_more = |sample: &Sample| sample.ring().has_more(sample.control.drained.load(Ordering::Relaxed));
+    assert!(!has_more(&sample));
+    let open = sample.begin(0).unwrap();
+    assert!(has_more(&sample), "it may have to be passed by");
+    assert!(sample.end(open, 1, 0));
+    assert_eq!(sample.numbers(ReadMode::Drain), [0]);
+    (1..17).for_each(|now| assert_eq!(done(&sample, now), now));
+    assert!(has_more(&sample));
+    assert_eq!(sample.numbers(ReadMode::Drain).len(), 16);
+    assert!(!has_more(&sample), "a record of the round before is none");
+    sample.claim(1, 0).unwrap();
+    assert!(!has_more(&sample));
+    sample.control.since.store(18, Ordering::Relaxed);
+    assert!(has_more(&sample), "its thread is gone");
 }
 
 #[test]
