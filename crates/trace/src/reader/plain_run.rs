@@ -28,20 +28,20 @@ impl Ring<'_> {
 
 /// Appends the plain records that `slots` begin with to `out`; `first` is the number of the first slot. Returns how many.
 fn copy(slots: &[Slot], first: u64, out: &mut Vec<Words>) -> usize {
-    let is_plain = |head: Head, number: u64| head.is_exact() && head.number(number) == number;
-    // A ring that is empty needs no memory.
-    if !slots.first().is_some_and(|slot| is_plain(slot.head(), first)) {
-        return 0;
-    }
+    let plain_head = |slot: &Slot, number: u64| {
+        let head = Head(slot.0[0].load(Ordering::Acquire));
+        (head.is_exact() && head.number(number) == number).then_some(head)
+    };
+    // Before there is memory for it: a ring that is empty needs none.
+    let Some(mut head) = slots.first().and_then(|slot| plain_head(slot, first)) else { return 0 };
     let before = out.len();
     out.reserve(slots.len());
     let places = &mut out.spare_capacity_mut()[..slots.len()];
     let mut copied = 0;
     for (slot, place) in slots.iter().zip(places) {
-        let number = first.wrapping_add(copied as u64);
-        let head = Head(slot.0[0].load(Ordering::Acquire));
-        if !is_plain(head, number) {
-            break;
+        if copied > 0 {
+            let Some(next) = plain_head(slot, first.wrapping_add(copied as u64)) else { break };
+            head = next;
         }
         let words: [u64; WORDS] =
             std::array::from_fn(|at| if at == 0 { head.0 } else { slot.0[at].load(Ordering::Relaxed) });
