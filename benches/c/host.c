@@ -8,7 +8,12 @@
  *   host alive COUNT                         rss_more_kib: what each of so many more threads keeps resident
  *   host many COUNT                          many_ms: how long so many threads take that live at once, ten calls each
  *   host brief COUNT                         ring_kib: what so many threads, one after the other, leave in ACLSHIM_RING_DIR
- *   host paced COUNT CALLS_A_MS MS           made: calls of all threads; late_us: how far a thread fell behind
+ *   host paced COUNT CALLS_A_MS MS           made: calls of all threads; late_us: how far a thread fell behind; rss_kib, ring_kib
+ *   host bursts COUNT CALLS WAITS            made: calls of all threads, at full speed; with WAITS after standard input has ended
+ *   host full MS                             made: calls of one thread at full speed
+ *   host live COUNT                          live_ms as many_ms, and what they take while all of them live: rss_kib, ring_kib
+ *   host idle MS                             pid: one call, then one sleep
+ *   host spin                                nothing: a busy loop, until it is killed
  *   host calls COUNT                         nothing: so many calls, for a tool that counts instructions
  */
 #define _GNU_SOURCE
@@ -191,10 +196,20 @@ int main(int argc, char **argv)
         brief((unsigned)of[0]);
     } else if (strcmp(what, "paced") == 0) {
         paced((unsigned)of[0], of[1], of[2]);
+    } else if (strcmp(what, "bursts") == 0) {
+        bursts((unsigned)of[0], of[1], of[2] != 0);
+    } else if (strcmp(what, "full") == 0) {
+        full(of[0]);
+    } else if (strcmp(what, "live") == 0) {
+        live((unsigned)of[0]);
+    } else if (strcmp(what, "idle") == 0) {
+        idle(of[0]);
+    } else if (strcmp(what, "spin") == 0) {
+        spin();
     } else if (strcmp(what, "calls") == 0) {
         run(of[0]);
     } else {
-        fputs("host: warm, cold, batch, threads, alive, many, brief, paced or calls\n", stderr);
+        fputs("host: no such mode; see host.c\n", stderr);
         return 2;
     }
     return 0;

@@ -34,6 +34,12 @@ void pin(unsigned which);
 /* What is resident. */
 long rss_kib(void);
 
+/* The shared memory that all files of a folder take. */
+double blocks_kib(const char *folder);
+
+/* Prints rss_kib, the most that was resident, and ring_kib, the shared memory in ACLSHIM_RING_DIR. */
+void print_memory(void);
+
 /* The modes that have a file of their own; see host.c. */
 void batch(unsigned cpu, uint64_t warm_ms, uint64_t burst_us, uint64_t bursts);
 void threads(unsigned count, uint64_t ms);
@@ -41,5 +47,10 @@ void alive(unsigned count);
 void brief(unsigned count);
 void many(unsigned count);
 void paced(unsigned count, uint64_t calls_a_ms, uint64_t ms);
+void bursts(unsigned count, uint64_t calls, int waits);
+void idle(uint64_t ms);
+void full(uint64_t ms);
+void live(unsigned count);
+void spin(void);
 
 #endif

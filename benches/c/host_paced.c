@@ -52,4 +52,5 @@ void paced(unsigned count, uint64_t calls_a_ms, uint64_t ms)
         late = walkers[at].late_ns > late ? walkers[at].late_ns : late;
     }
     printf("made %llu\nlate_us %llu\n", (unsigned long long)made, (unsigned long long)late / 1000);
+    print_memory();
 }

@@ -107,8 +107,8 @@ static void *call_thrice(void *unused)
     return NULL;
 }
 
-/* All files of a folder: their length or their blocks, whichever is more. */
-static double folder_kib(const char *path)
+/* All files of a folder: a size of each, added. */
+static double folder_kib(const char *path, double (*size)(const struct stat *))
 {
     double bytes = 0;
     DIR *folder = opendir(path);
@@ -116,12 +116,27 @@ static double folder_kib(const char *path)
     for (struct dirent *entry; (entry = readdir(folder));) {
         struct stat file;
         if (fstatat(dirfd(folder), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(file.st_mode)) {
-            double blocks = (double)file.st_blocks * 512, length = (double)file.st_size;
-            bytes += blocks > length ? blocks : length;
+            bytes += size(&file);
         }
     }
     closedir(folder);
     return bytes / 1024;
+}
+
+static double blocks(const struct stat *file)
+{
+    return (double)file->st_blocks * 512;
+}
+
+static double length_or_blocks(const struct stat *file)
+{
+    double length = (double)file->st_size;
+    return blocks(file) > length ? blocks(file) : length;
+}
+
+double blocks_kib(const char *path)
+{
+    return folder_kib(path, blocks);
 }
 
 void brief(unsigned count)
@@ -133,5 +148,5 @@ void brief(unsigned count)
     }
     /* While the process lives: what it has used may go with it. */
     const char *folder = getenv("ACLSHIM_RING_DIR");
-    printf("ring_kib %.1f\n", folder ? folder_kib(folder) : 0.0);
+    printf("ring_kib %.1f\n", folder ? folder_kib(folder, length_or_blocks) : 0.0);
 }

@@ -168,6 +168,96 @@ pub const GOALS: &[Goal] = &[
         bound: AtLeast(20.0),
         value: |run| run.reading.stat_times_babeltrace(),
     },
+    Goal {
+        text: "beside busy loops, 8 threads x 100,000 calls a second: calls lost",
+        bound: AtMost(0.0),
+        value: |run| Some(run.keeping.as_ref()?.loss("paced_8x100k")?.lost()),
+    },
+    Goal {
+        text: "beside busy loops, 1,000,000 calls a second: calls lost",
+        bound: AtMost(0.0),
+        value: |run| Some(run.keeping.as_ref()?.loss("paced_1x1m")?.lost()),
+    },
+    Goal {
+        text: "beside busy loops, 8 threads x 16,384 calls back to back: calls lost",
+        bound: AtMost(0.0),
+        value: |run| Some(run.keeping.as_ref()?.loss("bursts_8x16384")?.lost()),
+    },
+    Goal {
+        text: "the same with 16 MiB for rings: calls lost",
+        bound: AtMost(0.0),
+        value: |run| Some(run.keeping.as_ref()?.loss("bursts_8x16384_in_16_mib")?.lost()),
+    },
+    Goal {
+        text: "the same with 2 MiB for rings: calls neither recorded nor counted",
+        bound: AtMost(0.0),
+        value: |run| Some(run.keeping.as_ref()?.loss("bursts_8x16384_in_2_mib")?.unknown().abs()),
+    },
+    Goal {
+        text: "64 processes with 64 MiB for rings: calls neither recorded nor counted",
+        bound: AtMost(0.0),
+        value: |run| Some(run.keeping.as_ref()?.loss("processes_64x4x2000_in_64_mib")?.unknown().abs()),
+    },
+    Goal {
+        text: "idle, drained inside: wake-ups in 10 s",
+        bound: AtMost(2.0),
+        value: |run| Some(run.keeping.as_ref()?.idle("inside")?.wake_ups()),
+    },
+    Goal {
+        text: "idle, drained by collect: wake-ups in 10 s, both processes",
+        bound: AtMost(2.0),
+        value: |run| Some(run.keeping.as_ref()?.idle("collect")?.wake_ups()),
+    },
+    Goal {
+        text: "1,000 calls a second, drained inside: % of a processor",
+        bound: AtMost(0.1),
+        value: |run| run.keeping.as_ref()?.busy(1_000)?.inside,
+    },
+    Goal {
+        text: "1,000 calls a second, drained by run: % of a processor",
+        bound: AtMost(0.1),
+        value: |run| run.keeping.as_ref()?.busy(1_000)?.outside,
+    },
+    Goal {
+        text: "20,000 calls a second, drained inside: % of a processor",
+        bound: AtMost(0.4),
+        value: |run| run.keeping.as_ref()?.busy(20_000)?.inside,
+    },
+    Goal {
+        text: "20,000 calls a second, drained by run: % of a processor",
+        bound: AtMost(0.4),
+        value: |run| run.keeping.as_ref()?.busy(20_000)?.outside,
+    },
+    Goal {
+        text: "100,000 calls a second, drained inside: % of a processor",
+        bound: AtMost(1.2),
+        value: |run| run.keeping.as_ref()?.busy(100_000)?.inside,
+    },
+    Goal {
+        text: "100,000 calls a second, drained by run: % of a processor",
+        bound: AtMost(1.2),
+        value: |run| run.keeping.as_ref()?.busy(100_000)?.outside,
+    },
+    Goal {
+        text: "full speed: ns of the drain a recorded call",
+        bound: AtMost(60.0),
+        value: |run| run.keeping.as_ref()?.full.drain_ns,
+    },
+    Goal {
+        text: "lossless: calls a second into the trace",
+        bound: AtLeast(8e6),
+        value: |run| Some(run.keeping.as_ref()?.full.lossless_calls_per_s),
+    },
+    Goal {
+        text: "lossless: calls lost",
+        bound: AtMost(0.0),
+        value: |run| Some(run.keeping.as_ref()?.full.lossless_lost),
+    },
+    Goal {
+        text: "defaults: 10,000 threads that live at once, x the time without us",
+        bound: AtMost(1.5),
+        value: |run| run.keeping.as_ref()?.live.times_direct,
+    },
 ];
 
 impl Goal {

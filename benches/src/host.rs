@@ -13,6 +13,17 @@ use std::process::{Command, Stdio};
 pub struct Printed(BTreeMap<String, Samples>);
 
 impl Printed {
+    /// The lines of a host, each a key and a number.
+    pub fn parse(stdout: &[u8]) -> Result<Self> {
+        let mut printed = BTreeMap::<String, Samples>::new();
+        for line in String::from_utf8_lossy(stdout).lines() {
+            let number = line.split_once(' ').and_then(|(key, number)| Some((key, number.parse().ok()?)));
+            let (key, number) = number.with_context(|| format!("the host printed {line:?}"))?;
+            printed.entry(key.into()).or_default().push(number);
+        }
+        Ok(Self(printed))
+    }
+
     /// The numbers under a key.
     pub fn all(&self, key: &str) -> Result<&Samples> {
         self.0.get(key).with_context(|| format!("the host printed no {key}"))
@@ -76,12 +87,5 @@ fn run_program<T>(
     ensure!(output.status.success() && errors.is_empty(), "{name}: {}: {errors}", output.status);
     let seen = look().with_context(|| name.to_owned())?;
     variant.row.leaves.check(&scratch.sweep()?).with_context(|| name.to_owned())?;
-
-    let mut printed = BTreeMap::<String, Samples>::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let number = line.split_once(' ').and_then(|(key, number)| Some((key, number.parse().ok()?)));
-        let (key, number) = number.with_context(|| format!("{name}: the host printed {line:?}"))?;
-        printed.entry(key.into()).or_default().push(number);
-    }
-    Ok((Printed(printed), seen))
+    Ok((Printed::parse(&output.stdout).with_context(|| name.to_owned())?, seen))
 }

@@ -3,6 +3,7 @@
 use crate::balance::Paced;
 use crate::figure::{Case, Column, KEYS, OF_A_CALL, OF_A_PROCESS};
 use crate::goal::{Bound, GOALS, Goal};
+use crate::keeping::Keeping;
 use crate::measured::Measured;
 use crate::preload::{OTHER, Ready};
 use crate::reading::Reading;
@@ -20,6 +21,8 @@ pub struct Report<'a> {
     pub paced: Option<Paced>,
     /// The speed of reading traces.
     pub reading: Reading,
+    /// What becomes of records.
+    pub keeping: Option<Keeping>,
     /// Number of rounds.
     pub rounds: usize,
 }
@@ -72,6 +75,9 @@ impl Report<'_> {
             "babeltrace2_calls_per_s": of.babeltrace,
         });
         document.insert("reading".into(), reading);
+        if let Some(keeping) = &self.keeping {
+            document.insert("keeping".into(), keeping.json());
+        }
         let goals = GOALS.iter().map(|goal| goal_json(goal, goal.value(self)));
         document.insert("goals".into(), goals.collect());
         format!("{:#}\n", Value::Object(document))

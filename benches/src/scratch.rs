@@ -28,7 +28,7 @@ pub struct Scratch {
     pub log: PathBuf,
 }
 
-const HOST: [&str; 4] = ["host.c", "host_batch.c", "host_threads.c", "host_paced.c"];
+const HOST: [&str; 5] = ["host.c", "host_batch.c", "host_threads.c", "host_paced.c", "host_keeping.c"];
 
 impl Scratch {
     /// Makes the folders and compiles the host and its vendor library.

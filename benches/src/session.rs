@@ -65,6 +65,28 @@ impl Session {
         outcome.map(|()| trace)
     }
 
+    /// Does `work` while the channel that `lttng enable-event` makes by default is the only one that records: it discards
+    /// records when it is full. Returns how many.
+    pub fn by_default<T>(&self, trace: &Path, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+        let name = format!("{}-keeping", self.name);
+        self.lttng(&["stop", &self.name])?;
+        self.lttng(&["create", &name, &format!("--output={}", trace.join("lttng").display())])?;
+        let session = format!("--session={name}");
+        self.lttng(&["enable-event", "--userspace", &session, "aclshim_bench:*"])?;
+        self.lttng(&["start", &name])?;
+        let outcome = work();
+        self.lttng(&["stop", &name])?;
+        let discarded = self.discarded_by(&name);
+        self.lttng(&["destroy", &name])?;
+        self.lttng(&["start", &self.name])?;
+        Ok((outcome?, discarded?))
+    }
+
+    /// The process of the daemon; those that write traces are its children.
+    pub fn daemon(&self) -> u32 {
+        self.daemon.id()
+    }
+
     /// Makes the session. Its channel is the one that `lttng` makes by default, but for the size of its files, and
     /// it waits when it is full: a burst whose records were thrown away would look fast.
     fn listen(&mut self) -> Result<()> {
@@ -85,7 +107,11 @@ impl Session {
 
     /// Number of records that it has discarded so far.
     pub fn discarded(&self) -> Result<f64> {
-        let listed = self.lttng(&["list", &self.name])?;
+        self.discarded_by(&self.name)
+    }
+
+    fn discarded_by(&self, name: &str) -> Result<f64> {
+        let listed = self.lttng(&["list", name])?;
         let number = listed.lines().find_map(|line| line.trim().strip_prefix("Discarded events:"));
         number.and_then(|number| number.trim().parse().ok()).context("lttng says nothing of discarded events")
     }
