@@ -113,7 +113,10 @@ impl Session {
     fn discarded_by(&self, name: &str) -> Result<f64> {
         let listed = self.lttng(&["list", name])?;
         let number = listed.lines().find_map(|line| line.trim().strip_prefix("Discarded events:"));
-        number.and_then(|number| number.trim().parse().ok()).context("lttng says nothing of discarded events")
+        let number: Option<u64> = number.and_then(|number| number.trim().parse().ok());
+        // LTTng 2.13 has been seen to report the number with the highest bit set. The other bits agree with the size of
+        // its trace.
+        Ok((number.context("lttng says nothing of discarded events")? & (u64::MAX >> 1)) as f64)
     }
 
     fn lttng(&self, arguments: &[&str]) -> Result<String> {
