@@ -56,6 +56,34 @@ fn positive(written: &Value, key: &str, variants: &[&str]) {
     }
 }
 
+/// What becomes of records: every key has its numbers, and the books balance.
+fn keeping(written: &Value, printed: &str) {
+    for load in ["paced_8x100k", "paced_1x1m", "bursts_8x16384"] {
+        let of = &written["loss"][load]["aclshim"];
+        for key in ["runs", "made", "recorded", "ring_kib", "rss_kib"] {
+            assert!(of[key].as_f64() > Some(0.0), "{key} of {load}: {of}");
+        }
+        assert_eq!(of["unknown"], 0, "{load}: {of}");
+    }
+    for way in ["inside", "run", "collect"] {
+        let of = &written["idle"][way];
+        assert!(of["wake_ups"].is_number() && of["is_in_stat"] == true, "{way}: {of}");
+    }
+    for rate in ["1000", "20000", "100000"] {
+        let of = &written["busy_percent"][rate];
+        assert!(of["inside"].is_number() && of["run"].is_number(), "{rate}: {of}");
+    }
+    for key in ["drain_ns_a_call", "recorded", "lossless_calls_per_s"] {
+        assert!(written["full_speed"][key].as_f64() > Some(0.0), "{key}: {}", written["full_speed"]);
+    }
+    for key in ["times_direct", "rss_kib_a_thread", "ring_kib_a_thread"] {
+        assert!(written["live_threads"][key].as_f64() > Some(0.0), "{key}: {}", written["live_threads"]);
+    }
+    for heading in ["losses beside busy loops", "an idle process", "% of a processor"] {
+        assert!(printed.contains(heading), "{heading} is not in\n{printed}");
+    }
+}
+
 #[test]
 fn one_round_writes_every_key_with_a_number_for_every_variant() {
     let (written, printed) = one_round();
@@ -85,6 +113,8 @@ fn one_round_writes_every_key_with_a_number_for_every_variant() {
     for key in ["calls", "not_recorded", "expected", "late_us"] {
         assert!(written["paced_8x100k"][key].is_number(), "{key}: {}", written["paced_8x100k"]);
     }
+
+    keeping(&written["keeping"], &printed);
 
     for (figure, variant) in [("ns", "off"), ("ns", "record"), ("first_call_us", "record_drained"), ("seconds", "stat")]
     {
