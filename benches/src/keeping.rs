@@ -164,7 +164,7 @@ impl Keeping {
                 number(of(shim, |tally| Some(tally.not_recorded)), 0),
                 number(of(shim, |tally| Some(tally.unknown())), 0),
                 number(of(shim, late), 1),
-                number(of(shim, |tally| Some(tally.ring_kib)), 0),
+                number(of(shim, |tally| tally.ring_kib), 0),
                 number(of(shim, |tally| Some(tally.rss_kib)), 0),
                 number(of(lttng, |tally| Some(tally.made)), 0),
                 number(of(lttng, |tally| Some(tally.not_recorded)), 0),
@@ -185,6 +185,13 @@ impl Keeping {
             let cells = [busy.inside, busy.outside, busy.lttng].map(|share| number(share, 3));
             lines.push(row(&busy.rate.to_string(), &cells));
         }
+        let Full { drain_ns, lossless_calls_per_s, lttng, .. } = &self.full;
+        lines.push(format!(
+            "\nFull speed: {} ns of the drain a recorded call, LTTng's daemons {}; lossless {:.2} M calls a second.",
+            number(*drain_ns, 1),
+            number(lttng.map(|(ns, _)| ns), 1),
+            lossless_calls_per_s / 1e6
+        ));
         lines.join("\n") + "\n"
     }
 }

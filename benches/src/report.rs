@@ -174,7 +174,7 @@ fn goal_json(goal: &Goal, value: Option<f64>) -> Value {
 }
 
 /// Rounded to a thousandth: further digits are noise.
-fn rounded(value: f64) -> Value {
+pub fn rounded(value: f64) -> Value {
     json!((value * 1e3).round() / 1e3)
 }
 

@@ -4,7 +4,10 @@ use super::Subjects;
 use super::child::{self, Stat};
 use super::place::Place;
 use super::threads::{CPU_NS, Watch, Whose};
+use crate::preload::Ready;
 use crate::progress;
+use crate::report::rounded;
+use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::process::{Child, Command};
@@ -29,7 +32,7 @@ pub struct Busy {
 pub struct Full {
     /// Processor time of the drain a recorded call, in nanoseconds.
     pub drain_ns: Option<f64>,
-    /// Calls recorded in that run, and calls counted as not recorded.
+    /// Calls that are in the trace of that run.
     pub recorded: f64,
     /// Calls counted as not recorded in that run.
     pub not_recorded: f64,
@@ -44,7 +47,8 @@ pub struct Full {
 impl Busy {
     /// For `bench.json`.
     pub fn json(&self) -> Value {
-        json!({ "inside": self.inside, "run": self.outside, "lttng": self.lttng })
+        let [inside, outside, lttng] = [self.inside, self.outside, self.lttng].map(|share| share.map(rounded));
+        json!({ "inside": inside, "run": outside, "lttng": lttng })
     }
 }
 
@@ -52,9 +56,9 @@ impl Full {
     /// For `bench.json`.
     pub fn json(&self) -> Value {
         json!({
-            "drain_ns_a_call": self.drain_ns, "recorded": self.recorded, "not_recorded": self.not_recorded,
-            "lttng_ns_a_call": self.lttng.map(|(ns, _)| ns), "lttng_recorded_share": self.lttng.map(|(_, share)| share),
-            "lossless_calls_per_s": self.lossless_calls_per_s.round(), "lossless_lost": self.lossless_lost,
+            "drain_ns_a_call": self.drain_ns.map(rounded), "recorded": self.recorded, "not_recorded": self.not_recorded,
+            "lttng_ns_a_call": self.lttng.map(|(ns, _)| rounded(ns)), "lttng_recorded_share": self.lttng.map(|(_, share)| rounded(share)),
+            "lossless_calls_per_s": rounded(self.lossless_calls_per_s), "lossless_lost": self.lossless_lost,
         })
     }
 }
@@ -64,7 +68,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// Name of the shim's thread.
 const DRAIN: &str = "aclshim";
 
-type Prepare = fn(&crate::preload::Ready, &crate::scratch::Scratch, &Place, &[&str]) -> Command;
+type Prepare = fn(&Ready, &Scratch, &Place, &[&str]) -> Command;
 
 /// Measures all paces, each for `ms` milliseconds.
 pub fn measure(subjects: &Subjects, ms: u32) -> Result<Vec<Busy>> {

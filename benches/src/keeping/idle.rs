@@ -5,6 +5,7 @@ use super::child::{self, Running, Stat};
 use super::place::Place;
 use super::threads::{WAKE_UPS, Watch, Whose};
 use crate::progress;
+use crate::report::rounded;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -36,7 +37,7 @@ impl Idle {
     pub fn json(&self) -> Value {
         json!({
             "wake_ups": self.host + self.drain, "host": self.host, "drain": self.drain,
-            "is_in_stat": self.is_in_stat, "trace_s": self.trace_s,
+            "is_in_stat": self.is_in_stat, "trace_s": self.trace_s.map(rounded),
         })
     }
 }

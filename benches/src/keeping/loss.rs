@@ -3,11 +3,14 @@
 use super::Subjects;
 use super::child::{self, BusyLoops, Running, Stat};
 use super::place::Place;
+use crate::host::Printed;
 use crate::progress;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::io::pipe;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// One load, under the shim and under LTTng.
 pub struct Loss {
@@ -32,8 +35,8 @@ pub struct Tally {
     pub not_recorded: f64,
     /// The longest delay of a thread at a steady pace.
     pub late_us: Option<f64>,
-    /// The most shared memory of the rings, all processes together.
-    pub ring_kib: f64,
+    /// The most shared memory of the shim's rings, all processes together.
+    pub ring_kib: Option<f64>,
     /// The most resident memory of one process.
     pub rss_kib: f64,
 }
@@ -49,12 +52,11 @@ impl Tally {
         self.made - self.recorded - self.not_recorded
     }
 
-    fn add(&mut self, ended: &child::Ended) -> Result<()> {
+    fn add(&mut self, printed: &Printed) -> Result<()> {
         self.runs += 1;
-        self.made += ended.printed.one("made")?;
-        self.rss_kib = self.rss_kib.max(ended.printed.one("rss_kib")?);
-        self.ring_kib = self.ring_kib.max(ended.ring_kib);
-        if let Ok(late) = ended.printed.one("late_us") {
+        self.made += printed.one("made")?;
+        self.rss_kib = self.rss_kib.max(printed.one("rss_kib")?);
+        if let Ok(late) = printed.one("late_us") {
             self.late_us = Some(self.late_us.map_or(late, |most| most.max(late)));
         }
         Ok(())
@@ -127,7 +129,9 @@ fn under_shim(subjects: &Subjects, arguments: &[&str], runs: u32, mib: Mib) -> R
     for _ in 0..runs {
         let place = place(subjects.shared(), mib)?;
         let command = child::host(subjects.shim, subjects.scratch, &place, arguments);
-        tally.add(&child::run(command, &place, |_| ())?)?;
+        let ended = child::run(command, &place, |_| ())?;
+        tally.add(&ended.printed)?;
+        tally.ring_kib = Some(tally.ring_kib.map_or(ended.ring_kib, |most| most.max(ended.ring_kib)));
         tally.add_stat(&Stat::of(subjects.scratch, &place)?)?;
     }
     Ok(tally)
@@ -140,7 +144,7 @@ fn under_lttng(subjects: &Subjects, arguments: &[&str], runs: u32) -> Result<Opt
     let ((), discarded) = session.by_default(&place.out, || {
         for _ in 0..runs {
             let command = child::host(variant, subjects.scratch, &place, arguments);
-            tally.add(&child::run(command, &place, |_| ())?)?;
+            tally.add(&child::run(command, &place, |_| ())?.printed)?;
         }
         Ok(())
     })?;
@@ -164,10 +168,11 @@ fn processes(subjects: &Subjects, count: u32) -> Result<Tally> {
     for mut child in children {
         while child.0.try_wait()?.is_none() {
             ring_kib = ring_kib.max(place.ring_kib());
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            sleep(Duration::from_millis(1));
         }
-        tally.add(&child::Ended { printed: child.printed()?, ring_kib, seconds: 0.0 })?;
+        tally.add(&child.printed()?)?;
     }
+    tally.ring_kib = Some(ring_kib);
     tally.add_stat(&Stat::of(subjects.scratch, &place)?)?;
     Ok(tally)
 }
