@@ -114,8 +114,8 @@ impl Session {
         let listed = self.lttng(&["list", name])?;
         let number = listed.lines().find_map(|line| line.trim().strip_prefix("Discarded events:"));
         let number: Option<u64> = number.and_then(|number| number.trim().parse().ok());
-        // LTTng 2.13 has been seen to report the number with the highest bit set. The other bits agree with the size of
-        // its trace.
+        // LTTng 2.13 has been seen to report the number with the highest bit set. The other bits are right:
+        // with the events that babeltrace2 counts they make up all calls.
         Ok((number.context("lttng says nothing of discarded events")? & (u64::MAX >> 1)) as f64)
     }
 

@@ -65,6 +65,8 @@ impl Full {
 
 /// Time before the window begins: the start of a drain is not its work.
 const SETTLE: Duration = Duration::from_millis(500);
+/// How much longer than the window the host runs.
+const SLACK_MS: u32 = 2000;
 /// Name of the shim's thread.
 const DRAIN: &str = "aclshim";
 
@@ -76,7 +78,7 @@ pub fn measure(subjects: &Subjects, ms: u32) -> Result<Vec<Busy>> {
     for calls_a_ms in CALLS_A_MS {
         let rate = calls_a_ms * 1000;
         progress::show(format_args!("{rate} calls a second"));
-        let [pace, span] = [calls_a_ms, ms + 1000].map(|number| number.to_string());
+        let [pace, span] = [calls_a_ms, ms + SLACK_MS].map(|number| number.to_string());
         let arguments = ["paced", "1", &pace, &span];
         let share = |prepare: Prepare, whose: fn(u32) -> Whose| {
             let place = Place::new(subjects.shared())?;
@@ -100,17 +102,18 @@ pub fn measure(subjects: &Subjects, ms: u32) -> Result<Vec<Busy>> {
 
 /// Share of a processor that threads have in a window of `ms` milliseconds, in percent.
 fn share(command: Command, place: &Place, ms: u32, whose: impl Fn(u32) -> Whose) -> Result<Option<f64>> {
-    let begin = Instant::now() + SETTLE;
-    let end = begin + Duration::from_millis(ms.into());
+    let settled = Instant::now() + SETTLE;
+    let window = Duration::from_millis(ms.into());
     let mut watch = None;
-    let (mut first, mut last) = (None, None);
+    let (mut first, mut last): (Option<(Instant, u64)>, _) = (None, None);
     child::run(command, place, |child: &Child| {
         let watch = watch.get_or_insert_with(|| Watch::new(whose(child.id()), CPU_NS));
         let now = Instant::now();
-        if now >= begin && first.is_none() {
-            first = Some((now, watch.total()));
-        } else if now >= end && last.is_none() {
-            last = Some((now, watch.total()));
+        // The window begins when it is first looked at, however late that is on a busy machine.
+        match first {
+            None if now >= settled => first = Some((now, watch.total())),
+            Some((begin, _)) if last.is_none() && now >= begin + window => last = Some((now, watch.total())),
+            _ => {}
         }
     })?;
     let (Some((begin, before)), Some((end, after))) = (first, last) else { return Ok(None) };

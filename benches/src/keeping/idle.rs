@@ -44,12 +44,17 @@ impl Idle {
 
 /// Time between the copy and the begin of the window.
 const SETTLE: Duration = Duration::from_secs(1);
+/// How much longer than the window the host would sleep; it is ended after the window.
+const SLACK_MS: u64 = 30_000;
 
 /// A host that sleeps.
 struct Sleeper {
     key: &'static str,
-    place: Place,
     child: Running,
+    /// What drains it beside the child.
+    collector: Option<Running>,
+    place: Place,
+    process: i32,
     called: Instant,
     host: Watch,
     drain: Option<Watch>,
@@ -57,8 +62,6 @@ struct Sleeper {
     is_in_stat: Option<bool>,
     trace_s: Option<f64>,
     trace_bytes: u64,
-    /// What drains it beside the child; ended after it.
-    _collector: Option<Running>,
 }
 
 /// Measures a window of `ms` milliseconds: first all ways to drain the shim at once, then LTTng.
@@ -80,7 +83,7 @@ pub fn measure(subjects: &Subjects, ms: u64) -> Result<Vec<Idle>> {
 impl Sleeper {
     fn of_shim(subjects: &Subjects, key: &'static str, ms: u64) -> Result<Self> {
         let place = Place::new(subjects.shared())?;
-        let span = (ms + 2000).to_string();
+        let span = (ms + SLACK_MS).to_string();
         let arguments = ["idle", &span];
         let mut collector = None;
         let command = match key {
@@ -99,7 +102,7 @@ impl Sleeper {
         let mut sleeper = Self::start(key, place, command).context(key)?;
         let outside = if key == "run" { Some(sleeper.child.0.id()) } else { collector.as_ref().map(|it| it.0.id()) };
         sleeper.drain = outside.map(|root| Watch::new(Whose::Tree(root), WAKE_UPS));
-        sleeper._collector = collector;
+        sleeper.collector = collector;
         sleeper.is_in_stat = Some(Stat::of(subjects.scratch, &sleeper.place)?.total("calls")? == 1.0);
         Ok(sleeper)
     }
@@ -107,7 +110,7 @@ impl Sleeper {
     fn of_lttng(subjects: &Subjects, ms: u64) -> Result<Self> {
         let (variant, session) = subjects.lttng.context("LTTng takes part")?;
         let place = Place::new(subjects.shared())?;
-        let command = child::host(variant, subjects.scratch, &place, &["idle", &(ms + 2000).to_string()]);
+        let command = child::host(variant, subjects.scratch, &place, &["idle", &(ms + SLACK_MS).to_string()]);
         let mut sleeper = Self::start("lttng", place, command)?;
         sleeper.drain = Some(Watch::new(Whose::Tree(session.daemon()), WAKE_UPS));
         Ok(sleeper)
@@ -120,20 +123,21 @@ impl Sleeper {
         let stdout = child.0.stdout.as_mut().context("its output is a pipe")?;
         BufReader::new(stdout).read_line(&mut line)?;
         let called = Instant::now();
-        let process = line.trim().strip_prefix("pid ").and_then(|number| number.parse().ok());
+        let process = line.trim().strip_prefix("pid ").and_then(|number| number.parse::<i32>().ok());
         let process = process.with_context(|| format!("the host printed {line:?}"))?;
         Ok(Self {
             key,
-            place,
             child,
+            collector: None,
+            place,
+            process,
             called,
-            host: Watch::new(Whose::Process(process), WAKE_UPS),
+            host: Watch::new(Whose::Process(process.cast_unsigned()), WAKE_UPS),
             drain: None,
             before: [0; 2],
             is_in_stat: None,
             trace_s: None,
             trace_bytes: 0,
-            _collector: None,
         })
     }
 
@@ -155,6 +159,17 @@ impl Sleeper {
     }
 }
 
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        if matches!(self.child.0.try_wait(), Ok(None)) {
+            // SAFETY: a system call; the host is our child, or that of `aclshim run`, which ends with it.
+            unsafe { libc::kill(self.process, libc::SIGTERM) };
+            // What it prints is not read.
+            let _ = self.child.0.wait();
+        }
+    }
+}
+
 /// Watches all of them for the same window; then waits for their ends.
 fn watched(subjects: &Subjects, mut all: Vec<Sleeper>, ms: u64) -> Result<Vec<Idle>> {
     let begin = Instant::now() + SETTLE;
@@ -167,15 +182,15 @@ fn watched(subjects: &Subjects, mut all: Vec<Sleeper>, ms: u64) -> Result<Vec<Id
     };
     wait_until(begin, &mut all)?;
     all.iter_mut().for_each(|sleeper| sleeper.before = sleeper.totals());
-    wait_until(begin + Duration::from_millis(ms), &mut all)?;
+    wait_until(Instant::now() + Duration::from_millis(ms), &mut all)?;
     let mut idle = Vec::new();
-    for mut sleeper in all {
+    for sleeper in &mut all {
         let after = sleeper.totals();
-        ensure!(sleeper.host.threads() > 0, "{}: the host has ended too early", sleeper.key);
+        let is_running = sleeper.child.0.try_wait()?.is_none() && sleeper.host.threads() > 0;
+        ensure!(is_running, "{}: the host has ended too early", sleeper.key);
         let [host, drain] = [0, 1].map(|at| after[at] - sleeper.before[at]);
-        let Sleeper { key, is_in_stat, trace_s, .. } = sleeper;
+        let Sleeper { key, is_in_stat, trace_s, .. } = *sleeper;
         idle.push(Idle { key, host, drain, is_in_stat, trace_s });
-        sleeper.child.0.wait()?;
     }
     Ok(idle)
 }
