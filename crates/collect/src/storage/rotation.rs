@@ -5,7 +5,7 @@ use crate::storage::directory::{Directory, Identity, file_size_limit, hold, iden
 use crate::storage::failure::{Failure, Report, Step, Trouble, Why};
 use crate::storage::file_names::{self, Kind};
 use crate::storage::usage::Share;
-use aclshim_trace::system::clock::{monotonic_ns, realtime_ns};
+use aclshim_trace::system::clock::realtime_ns;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
@@ -14,12 +14,6 @@ use std::path::{Path, PathBuf};
 
 /// How many names are tried before the time stands in one.
 const TURNS: u64 = 1000;
-
-/// How much is written to a trace, and for how long, before it is looked at again. Each look is some system calls, and a
-/// drain appends often.
-const UNCHECKED_BYTES: u64 = 1 << 20;
-/// See [`UNCHECKED_BYTES`].
-const UNCHECKED_NS: u64 = 1_000_000_000;
 
 /// Where files go and how large they may become.
 #[derive(Clone, Debug)]
@@ -41,8 +35,6 @@ pub(crate) struct RotatedFiles {
     place: OutputLocation,
     kind: Kind,
     next: u64,
-    /// How long a file is appended to before it is looked at again, at most.
-    unchecked_ns: u64,
     current: Option<Segment>,
     trouble: Option<Trouble>,
     report: Report,
@@ -59,10 +51,6 @@ struct Segment {
     good: u64,
     /// How long it may become.
     limit: u64,
-    /// How long a file of this process could become when this one was last looked at.
-    allowed: u64,
-    /// When it was last looked at, and how long it was then; `None` if the next append is to look at it.
-    checked: Option<(u64, u64)>,
     /// What of it is in the directory's total.
     share: Share,
     /// Holds the lock; `None` after a failure.
@@ -75,9 +63,7 @@ struct Segment {
 impl RotatedFiles {
     /// Files of `kind` at `place`.
     pub fn new(place: OutputLocation, kind: Kind) -> Self {
-        // A line of the log may stay the last one for long, and lines are few.
-        let unchecked_ns = if kind == Kind::Trace { UNCHECKED_NS } else { 0 };
-        Self { place, kind, next: 0, unchecked_ns, current: None, trouble: None, report: Report::default() }
+        Self { place, kind, next: 0, current: None, trouble: None, report: Report::default() }
     }
 
     /// Where its files go.
@@ -127,19 +113,6 @@ impl RotatedFiles {
         self.current.as_ref().map(|segment| segment.path.as_path())
     }
 
-    /// Has the next append look at the file first: whether it is still there, and as it was left.
-    pub fn check_next(&mut self) {
-        if let Some(segment) = &mut self.current {
-            segment.must_check();
-        }
-    }
-
-    /// Has every append look at the file.
-    #[cfg(test)]
-    pub fn check_all(&mut self) {
-        self.unchecked_ns = 0;
-    }
-
     /// Closes the descriptors, as a failure may: the next write finds the file again.
     #[cfg(test)]
     pub fn park(&mut self) {
@@ -158,10 +131,7 @@ impl RotatedFiles {
 
     fn try_append(&mut self, block: [&[u8]; 2], opening: Opening<'_>) -> Result<(), Failure> {
         let len = block.iter().map(|part| part.len() as u64).sum::<u64>();
-        let now = monotonic_ns();
-        let known = self.current.as_ref().filter(|segment| !segment.is_check_due(len, now, self.unchecked_ns));
-        let is_check_due = known.is_none();
-        let allowed = known.map_or_else(file_size_limit, |segment| segment.allowed);
+        let allowed = file_size_limit();
         if len > allowed {
             return Err(too_long(&self.place.dir));
         }
@@ -169,11 +139,11 @@ impl RotatedFiles {
             segment.good > segment.opening && segment.good.saturating_add(len) > segment.limit.min(allowed)
         };
         if let Some(segment) = &mut self.current {
-            let replaced = if is_check_due { segment.check(&self.place.dir, now, allowed)? } else { None };
-            if let Some(why) = replaced {
+            let kept = segment.wake(&self.place.dir)?;
+            if let Some(why) = kept {
                 self.report.note_replaced(segment.path.clone(), why);
             }
-            if replaced.is_some() || full(segment) {
+            if kept.is_some() || full(segment) {
                 self.current = None;
             }
         }
@@ -184,12 +154,11 @@ impl RotatedFiles {
         if segment.good.saturating_add(len) > allowed {
             return Err(too_long(&segment.path));
         }
-        let Err(error) = segment.write(block, len, is_check_due) else {
+        let Err(error) = segment.write(block, len) else {
             segment.share.grow(|| Directory::open(&self.place.dir).ok(), segment.good);
             return Ok(());
         };
         let failure = Failure::new(Step::Write, &segment.path, &error);
-        segment.must_check();
         // What stands half-written is taken back now, so that the next try follows a whole block.
         if !segment.heal() {
             self.report.note_replaced(segment.path.clone(), Why::Torn);
@@ -242,16 +211,12 @@ fn begin(
             opening: bytes.len() as u64,
             good: 0,
             limit,
-            allowed: file_size_limit(),
-            checked: Some((monotonic_ns(), 0)),
             share,
             file: Some(file),
             #[cfg(test)]
             room: None,
         };
-        segment
-            .write([&bytes, &[]], bytes.len() as u64, true)
-            .map_err(|error| Failure::new(Step::Write, &path, &error))?;
+        segment.write([&bytes, &[]], bytes.len() as u64).map_err(|error| Failure::new(Step::Write, &path, &error))?;
         Ok(segment)
     };
     let started = start();
@@ -264,23 +229,8 @@ fn begin(
 }
 
 impl Segment {
-    /// Whether it is to be looked at before `len` more bytes are appended: whether it is still there, and as it was left.
-    /// What was appended to a file that somebody had removed is counted as gone with it, like what it held before.
-    fn is_check_due(&self, len: u64, now: u64, unchecked_ns: u64) -> bool {
-        let is_recent = |(when, bytes): (u64, u64)| {
-            now.saturating_sub(when) < unchecked_ns && self.good.saturating_sub(bytes) < UNCHECKED_BYTES
-        };
-        let is_too_long = self.good.saturating_add(len) > self.allowed;
-        self.file.is_none() || is_too_long || !self.checked.is_some_and(is_recent)
-    }
-
-    /// Has the next append look at the file.
-    fn must_check(&mut self) {
-        self.checked = None;
-    }
-
     /// Makes sure that the file is open and as we left it; if not, why it must be given up.
-    fn check(&mut self, dir: &Path, now: u64, allowed: u64) -> Result<Option<Why>, Failure> {
+    fn wake(&mut self, dir: &Path) -> Result<Option<Why>, Failure> {
         let file = match &mut self.file {
             Some(file) => file,
             none => {
@@ -304,7 +254,6 @@ impl Segment {
             }
         };
         let about = file.metadata().map_err(|error| Failure::new(Step::Inspect, &self.path, &error))?;
-        (self.checked, self.allowed) = (Some((now, self.good)), allowed);
         Ok(match () {
             () if about.nlink() == 0 => Some(Why::Gone),
             () if about.len() != self.good => Some(Why::Changed),
@@ -312,9 +261,8 @@ impl Segment {
         })
     }
 
-    /// Writes all parts, by one system call where the system takes them at once; then looks where they are, if that is
-    /// asked for.
-    fn write(&mut self, parts: [&[u8]; 2], len: u64, checks: bool) -> io::Result<()> {
+    /// Writes all parts, by one system call where the system takes them at once.
+    fn write(&mut self, parts: [&[u8]; 2], len: u64) -> io::Result<()> {
         let Some(mut file) = self.file.as_ref() else { return Err(io::Error::from_raw_os_error(libc::EBADF)) };
         let mut slices = parts.map(IoSlice::new);
         let mut slices = &mut slices[..];
@@ -340,7 +288,7 @@ impl Segment {
             }
         }
         // Another process that appends, too, would end up between our lines.
-        if checks && file.metadata()?.len() != self.good + len {
+        if file.metadata()?.len() != self.good + len {
             self.file = None;
             return Err(io::Error::from_raw_os_error(libc::ESTALE));
         }

@@ -3,18 +3,9 @@ use crate::scratch::Scratch;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// Files that are looked at before each append.
 fn files(scratch: &Scratch, segment: u64) -> RotatedFiles {
-    let mut files = rarely_checked(scratch, segment);
-    files.check_all();
-    files
-}
-
-/// Files that are looked at when the clock or their length says so.
-fn rarely_checked(scratch: &Scratch, segment: u64) -> RotatedFiles {
     let sizes = Sizes { segment, budget: 1 << 30 };
-    let place = OutputLocation { dir: scratch.path().join("out"), stem: "a".into(), sizes };
-    RotatedFiles { unchecked_ns: u64::MAX, ..RotatedFiles::new(place, Kind::Trace) }
+    RotatedFiles::new(OutputLocation { dir: scratch.path().join("out"), stem: "a".into(), sizes }, Kind::Trace)
 }
 
 /// Appends `text`; each file begins with its number.
@@ -104,44 +95,6 @@ fn a_file_that_others_removed_cut_or_wrote_to_is_given_up() {
     assert_eq!(read(&scratch, "a.3.acltrace"), "<3>five");
     let why: Vec<Why> = files.take_report().replaced.iter().map(|replaced| replaced.why).collect();
     assert_eq!(why, [Why::Gone, Why::Changed, Why::Changed]);
-}
-
-#[test]
-fn a_trace_is_looked_at_after_some_time_or_some_bytes_and_where_that_is_asked_for() {
-    let scratch = Scratch::new("files-rarely");
-    let mut files = rarely_checked(&scratch, 16 << 20);
-    let remove = |name: &str| fs::remove_file(scratch.path().join("out").join(name)).unwrap();
-    put(&mut files, "one").unwrap();
-    remove("a.acltrace");
-    put(&mut files, "two").unwrap();
-    assert_eq!(names(&scratch), [""; 0], "no look yet");
-    files.check_next();
-    put(&mut files, "three").unwrap();
-    assert_eq!(read(&scratch, "a.1.acltrace"), "<1>three");
-    remove("a.1.acltrace");
-    put(&mut files, &"x".repeat(UNCHECKED_BYTES as usize)).unwrap();
-    assert_eq!(names(&scratch), [""; 0], "no look yet");
-    put(&mut files, "four").unwrap();
-    assert_eq!(read(&scratch, "a.2.acltrace"), "<2>four");
-    remove("a.2.acltrace");
-    files.check_all();
-    put(&mut files, "five").unwrap();
-    assert_eq!(read(&scratch, "a.3.acltrace"), "<3>five");
-    let why: Vec<Why> = files.take_report().replaced.iter().map(|replaced| replaced.why).collect();
-    assert_eq!(why, [Why::Gone; 3]);
-}
-
-#[test]
-fn after_a_failure_the_file_is_looked_at() {
-    let scratch = Scratch::new("files-failed");
-    let mut files = rarely_checked(&scratch, 99);
-    put(&mut files, "one").unwrap();
-    files.fill_disk(0);
-    put(&mut files, "two").unwrap_err();
-    files.fill_disk(99);
-    fs::remove_file(scratch.path().join("out/a.acltrace")).unwrap();
-    put(&mut files, "two").unwrap();
-    assert_eq!(read(&scratch, "a.1.acltrace"), "<1>two");
 }
 
 #[test]
