@@ -7,7 +7,7 @@
 
 use crate::check::{policy, world};
 use crate::guest::state::{self, ShimState};
-use crate::guest::{edge, log, thread};
+use crate::guest::{edge, first_thread, log, thread};
 use crate::inject;
 use crate::loader::gate::{self, Table};
 use crate::loader::{bindings, libdl, rebind, target};
@@ -40,6 +40,7 @@ pub fn load(table: &'static Table) {
     if state::current() == ShimState::Active {
         generation::take_memory();
         fork::register();
+        edge::preserving_errno(first_thread::remember);
     }
 }
 

@@ -10,14 +10,17 @@
 //! when the program has no other thread left.
 
 use crate::guest::log::{self, Event};
-use crate::guest::{edge, thread};
+use crate::guest::{edge, first_thread, thread};
 use crate::loader::bindings;
+use crate::ring::handshake::DrainHandshake;
 use crate::ring::process::{self, Process};
 use crate::settings::{may_write_files, settings};
 use aclshim_collect::drain::inside;
 use aclshim_core::heap::Heap;
 use aclshim_facts::settings::Drain;
 use aclshim_trace::reader::Ring;
+use aclshim_trace::ring::cursor::RingCursor;
+use aclshim_trace::ring::doorbell;
 use aclshim_trace::system::clock::monotonic_ns;
 use core::ffi::c_void;
 use core::ptr;
@@ -147,9 +150,10 @@ extern "C" fn supervise(_: *mut c_void) -> *mut c_void {
     match spawn(run, Some(256 << 10)) {
         // SAFETY: the thread that was just started; no other thread joins it.
         Ok(drain) => unsafe {
-            // Not by one long wait: libc ends the process where a sandbox refuses that.
+            supervise_drain(&process.drain);
+            // By attempts: libc ends the process where a sandbox refuses to wait.
             while pthread_tryjoin_np(drain, ptr::null_mut()) == libc::EBUSY {
-                edge::pause(50_000_000);
+                edge::pause(1_000_000);
             }
             // What the program has for its end may run on this thread now: as on one of its own.
             let mut none = core::mem::zeroed();
@@ -159,6 +163,27 @@ extern "C" fn supervise(_: *mut c_void) -> *mut c_void {
         Err(failed) => not_draining(process, format_args!("no thread could be started (errno {failed})")),
     }
     ptr::null_mut()
+}
+
+/// Waits until the drain has ended. When the first thread of the program ends before that, the drain has to know.
+fn supervise_drain(handshake: &DrainHandshake) {
+    let has_ended = || handshake.has_ended.load(Ordering::Acquire) != 0;
+    // In a fork child it may be the word of a thread that was not forked.
+    let is_ours = |id: u32| id == 0 || id == std::process::id();
+    let first_thread = first_thread::id_word().filter(|word| is_ours(word.load(Ordering::Relaxed)));
+    if let Some(first_thread) = first_thread {
+        while !has_ended() && first_thread.load(Ordering::Acquire) != 0 {
+            first_thread::wait(first_thread);
+        }
+        if has_ended() {
+            return;
+        }
+        handshake.is_first_thread_gone.store(true, Ordering::Relaxed);
+        wake();
+    }
+    while !has_ended() {
+        futex(&handshake.has_ended, libc::FUTEX_WAIT, 0, u64::MAX);
+    }
 }
 
 unsafe extern "C" {
@@ -186,17 +211,20 @@ fn give_up(why: &str) -> ! {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     set_up_thread();
     let Some(process) = process::process() else { return ptr::null_mut() };
-    let Some(heap) = Heap::for_drain(|| give_up("it needs too much memory")) else {
-        not_draining(process, format_args!("there is no memory for it"));
-        return ptr::null_mut();
-    };
-    thread::current().heap.set(heap);
-    let ended = edge::preserving_errno(|| inside::run(&Host(process))).unwrap_or(Err("it has failed"));
-    match ended {
-        Ok(()) => process.drain.state.store(NEVER, Ordering::Release),
-        Err(why) => not_draining(process, format_args!("{why}")),
+    match Heap::for_drain(|| give_up("it needs too much memory")) {
+        None => not_draining(process, format_args!("there is no memory for it")),
+        Some(heap) => {
+            thread::current().heap.set(heap);
+            match edge::preserving_errno(|| inside::run(&Host(process))).unwrap_or(Err("it has failed")) {
+                Ok(()) => process.drain.state.store(NEVER, Ordering::Release),
+                Err(why) => not_draining(process, format_args!("{why}")),
+            }
+        }
     }
     thread::current().heap.set(ptr::null_mut());
+    process.drain.has_ended.store(1, Ordering::Release);
+    futex(&process.drain.has_ended, libc::FUTEX_WAKE, 1, 0);
+    first_thread::id_word().inspect(|word| first_thread::wake(word));
     ptr::null_mut()
 }
 
@@ -225,18 +253,38 @@ impl inside::Host for Host {
         futex(&self.0.drain.answered, libc::FUTEX_WAKE, i32::MAX as u32, 0);
     }
 
+    fn is_first_thread_gone(&self) -> bool {
+        self.0.drain.is_first_thread_gone.load(Ordering::Relaxed)
+    }
+
     fn wait(&self, asked: u32, ns: u64) {
         futex(&self.0.drain.asked, libc::FUTEX_WAIT, asked, ns);
     }
 }
 
-/// Waits for a word to change, or wakes who does. Where a sandbox refuses that, waiting is a short sleep.
+/// Wakes the drain, inside or outside, if it sleeps.
+pub fn wake() {
+    let Some(header) = process::header() else { return };
+    if doorbell::is_wake_needed(&header.doorbell) {
+        edge::preserving_errno(|| doorbell::wake(&header.doorbell));
+    }
+}
+
+/// Wakes the drain if a quarter of the calling thread's ring is not drained.
+pub fn wake_if_due(cursor: &RingCursor) {
+    if cursor.control().is_some_and(|control| cursor.is_drain_due(control)) {
+        wake();
+    }
+}
+
+/// Waits for a word to change, for ever if `ns` is the largest value, or wakes who does. Where a sandbox refuses that, waiting is a short sleep.
 fn futex(word: &AtomicU32, operation: i32, value: u32, ns: u64) {
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+    let limit = if ns == u64::MAX { ptr::null() } else { &raw const time };
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: a word and a value of ours; errno is our own thread's, or restored by the caller.
     unsafe {
-        let asked = libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const time, 0, 0);
+        let asked = libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, limit, 0, 0);
         let waited = [libc::EAGAIN, libc::ETIMEDOUT, libc::EINTR];
         if asked < 0 && ns > 0 && !waited.contains(&*libc::__errno_location()) {
             edge::pause(ns.min(4_000_000) as i64);
@@ -253,6 +301,7 @@ pub fn finish() {
     }
     let asked = handshake.asked.fetch_add(1, Ordering::AcqRel) + 1;
     futex(&handshake.asked, libc::FUTEX_WAKE, 1, 0);
+    wake();
     let end = monotonic_ns() + settings().end_wait * 1_000_000;
     loop {
         let answered = handshake.answered.load(Ordering::Acquire);

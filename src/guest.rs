@@ -3,6 +3,7 @@
 
 mod allocator;
 pub mod edge;
+pub mod first_thread;
 pub mod log;
 pub mod state;
 pub mod thread;

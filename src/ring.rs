@@ -6,3 +6,4 @@ pub mod identity;
 pub mod inherited;
 pub mod process;
 pub mod rings;
+pub mod storage;

@@ -87,7 +87,7 @@ fn bad_batches_of_a_handler_of_threads_and_of_children_are_all_recorded_or_count
         let run = run.env("ACLSHIM_MODE", mode).env("ACLSHIM_RECORD", record).env("ACLSHIM_DRAIN", drain);
         let run = run.env("ACLSHIM_STACK", stack);
         // Small rings: what is written must not fill the disk.
-        let output = run.env("ACLSHIM_RING_SIZE", "4K").run().ok();
+        let output = run.env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K").run().ok();
         assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("handled\n", ""), "{mode} {record} {drain}");
         let stat = output.stat();
         let sums = ["calls", "not_recorded"].map(|key| stat.total(key));

@@ -70,7 +70,11 @@ fn a_collector_that_is_killed_again_and_again_loses_nothing_and_doubles_nothing(
     for seed in 1..=3u64 {
         let told = Short::new();
         let run = watched(hammer()).arg("3").arg("0").env("ACLSHIM_DRAIN", "outside");
-        let (child, folder) = run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "16K").spawn();
+        let (child, folder) = run
+            .env("ACLSHIM_RECORD", "lossless")
+            .env("ACLSHIM_RING_SIZE", "16K")
+            .env("ACLSHIM_RING_LIMIT", "16K")
+            .spawn();
         let mut random = seed;
         for _ in 0..8 {
             let before = given_back(&folder);

@@ -105,7 +105,9 @@ fn without_a_folder_for_the_trace_records_stay_in_the_ring_and_the_rest_is_count
     fs::write(folder.join("file"), "mine").unwrap();
     for dir in [folder.join("missing/out"), folder.join("file"), PathBuf::from("/proc/nothing")] {
         for (calls, fits) in [("300", true), ("5000", false)] {
-            let output = unharmed(hammer(), |run| run.arg("1").arg(calls).env("ACLSHIM_DIR", &dir));
+            let output = unharmed(hammer(), |run| {
+                run.arg("1").arg(calls).env("ACLSHIM_DIR", &dir).env("ACLSHIM_RING_LIMIT", "64K")
+            });
             let [ring] = &reader::files(&output.scratch).unwrap()[..] else { panic!("one ring") };
             let [recorded, missed, _] = tally(&output, &Stat::of(ring, &output.scratch));
             assert_eq!(missed == 0, fits, "{}: {recorded} recorded, {missed} not", dir.display());
@@ -122,7 +124,9 @@ fn in_a_folder_that_is_not_ours_to_write_to_no_trace_is_made_and_records_stay_in
     }
     let dir = scratch("dir");
     fs::set_permissions(&dir, PermissionsExt::from_mode(0o555)).unwrap();
-    let output = unharmed("sh", |run| as_another(run, &hammer()).arg("1").arg("5000").env("ACLSHIM_DIR", &dir));
+    let output = unharmed("sh", |run| {
+        as_another(run, &hammer()).arg("1").arg("5000").env("ACLSHIM_DIR", &dir).env("ACLSHIM_RING_LIMIT", "64K")
+    });
     // By its name: where the directory is root's, a ring of another user does not count for it.
     let [ring] = &reader::files(&output.scratch).unwrap()[..] else { panic!("one ring") };
     let [recorded, missed, _] = tally(&output, &Stat::of(ring, &output.scratch));
@@ -293,7 +297,9 @@ fn where_no_thread_can_be_started_records_stay_in_the_ring_and_that_is_said() {
         return;
     }
     let program = patterned("hosts/record_limits.c");
-    let output = unharmed("sh", |run| as_another(run, &program).arg("nproc").arg("1").arg("5000"));
+    let output = unharmed("sh", |run| {
+        as_another(run, &program).arg("nproc").arg("1").arg("5000").env("ACLSHIM_RING_LIMIT", "64K")
+    });
     let [calls, missed, _] = tally(&output, &output.stat());
     assert!(calls > 0 && missed > 0, "{calls} calls, {missed} not recorded");
     assert_eq!(output.events("not-draining").len(), 1, "{:?}", output.log());
@@ -340,7 +346,7 @@ fn whatever_system_call_is_refused_the_host_runs_and_what_was_lost_is_counted_an
     ];
     for (call, left) in calls {
         for error in [libc::EPERM, libc::ENOSYS] {
-            let prepare = |run: Run| run.arg(call).arg("3000").arg(error.to_string());
+            let prepare = |run: Run| run.arg(call).arg("3000").arg(error.to_string()).env("ACLSHIM_RING_LIMIT", "64K");
             let is_said = left == Left::Stderr;
             let output = if is_said { unharmed_and_said(&program, prepare) } else { unharmed(&program, prepare) };
             assert_eq!(output.stdout, if call == "write" { "" } else { "called\n" }, "{call}");

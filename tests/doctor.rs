@@ -92,7 +92,11 @@ fn what_is_preloaded_already_is_told() {
 
 #[test]
 fn settings_that_make_no_sense_are_named_with_what_holds_instead() {
-    let run = doctor().env("ACLSHIM_MODE", "loud").env("ACLSHIM_MOED", "off").env("ACLSHIM_RING_SIZE", "1");
+    let run = doctor()
+        .env("ACLSHIM_MODE", "loud")
+        .env("ACLSHIM_MOED", "off")
+        .env("ACLSHIM_RING_SIZE", "1")
+        .env("ACLSHIM_RING_LIMIT", "1");
     let told = told(run.env("ACLSHIM_RULES", "ALGIN-64=off").env("ACLSHIM_RECORD", "off"));
     told.is_well().says("settings", "warning", &["ACLSHIM_MODE=loud", "observe, enforce, off"]);
     told.says("settings", "warning", &["ACLSHIM_MOED is no setting", "ACLSHIM_MODE"]);

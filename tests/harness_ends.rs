@@ -58,6 +58,11 @@ fn a_scope_counts_the_same_when_there_is_no_room_for_records_any_more() {
     let folder = library.parent().unwrap();
     let search = format!("-L{}", folder.display());
     let program = Build::new("hosts/harness_ends_full.c").arg(search).link("ends").link("ascendcl").program();
-    let output = seen(&program, "").library_path(folder).env("ACLSHIM_RING_SIZE", "4K").run().ok();
+    let output = seen(&program, "")
+        .library_path(folder)
+        .env("ACLSHIM_RING_SIZE", "4K")
+        .env("ACLSHIM_RING_LIMIT", "4K")
+        .run()
+        .ok();
     assert_eq!(output.stdout, "with room 3\nend 0\nwithout 3\nend 0\n", "{}", output.stderr);
 }

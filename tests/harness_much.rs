@@ -64,7 +64,7 @@ fn the_first_batch_of_a_process_has_the_findings_of_the_second() {
 
 #[test]
 fn names_and_marks_hold_also_where_the_record_is_full() {
-    let output = seen("names").env("ACLSHIM_RING_SIZE", "4K").run().ok();
+    let output = seen("names").env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K").run().ok();
     assert_eq!(output.stdout, "wrong 0\nby name 1\nend 0\n");
 }
 

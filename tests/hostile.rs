@@ -34,7 +34,7 @@ fn has_two_users(test: &str) -> bool {
 /// The ring file of a process that has ended, with this number of calls of one thread.
 fn leftover(calls: u64, ring_size: &str) -> Vec<u8> {
     let run = watched(hammer()).arg("1").arg(calls.to_string()).env("ACLSHIM_DRAIN", "off");
-    let output = run.env("ACLSHIM_RING_SIZE", ring_size).run().ok();
+    let output = run.env("ACLSHIM_RING_SIZE", ring_size).env("ACLSHIM_RING_LIMIT", ring_size).run().ok();
     let [ring] = &reader::files(&output.scratch).unwrap()[..] else { panic!("one ring") };
     fs::read(ring).unwrap()
 }

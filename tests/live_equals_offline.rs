@@ -115,7 +115,7 @@ fn ran(program: PathBuf, arguments: &[&str], faults: &str, drain: &str) -> Outpu
     let run = arguments.iter().fold(Run::new(program), Run::arg).sim().shim();
     let run = run.env("ACLSHIM_CALLS", "json").env("ACLSHIM_DRAIN", drain).env("ACLSHIM_AS", "Ascend310P3");
     let run = if faults.is_empty() { run } else { run.env("ASCENDCL_SIM_FAULT", faults) };
-    let output = run.env("ACLSHIM_RING_SIZE", "64K").run();
+    let output = run.env("ACLSHIM_RING_SIZE", "64K").env("ACLSHIM_RING_LIMIT", "64K").run();
     // What is still in the ring: of processes that were killed, or that nobody has drained.
     let rest = aclshim().args(["collect", "--once"]).arg(&output.scratch).output().expect("aclshim collect");
     assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
@@ -347,7 +347,8 @@ fn a_call_that_was_left_is_so_in_the_log() {
 fn where_calls_are_lost_the_log_and_the_commands_say_the_same_of_the_others() {
     for drain in DRAINS {
         let run = recording::watched(recording::hammer()).arg("3").arg("20000").env("ACLSHIM_CALLS", "json");
-        let output = run.env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_DRAIN", drain).run().ok();
+        let output =
+            run.env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K").env("ACLSHIM_DRAIN", drain).run().ok();
         let rest = aclshim().args(["collect", "--once"]).arg(&output.scratch).output().expect("aclshim collect");
         assert!(rest.status.success(), "{}", String::from_utf8_lossy(&rest.stderr));
         let not_recorded = output.stat().total("not_recorded");

@@ -204,7 +204,10 @@ fn a_report_holds_them_and_cannot_be_broken_out_of() {
 fn marks_of_many_threads_are_all_there_in_their_order_and_whole() {
     let (threads, each) = (4, 300);
     let words = ["threads", &threads.to_string(), &each.to_string()];
-    let output = run(&words, |run| run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "256K")).ok();
+    let output = run(&words, |run| {
+        run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "256K").env("ACLSHIM_RING_LIMIT", "256K")
+    })
+    .ok();
     let lines = logged(&output.scratch, &[]);
     let mut next = vec![0; threads];
     for text in strings(&lines, "mark", "text") {
@@ -223,7 +226,7 @@ fn marks_of_many_threads_are_all_there_in_their_order_and_whole() {
 
 #[test]
 fn what_finds_no_room_is_counted_and_said() {
-    let settings = |run: Run| run.env("ACLSHIM_RING_SIZE", "4K");
+    let settings = |run: Run| run.env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K");
     let output = run(&["full"], |run| settings(run).env("ACLSHIM_DRAIN", "off")).ok();
     assert_eq!(output.stdout, "100 0\n");
     let stat = output.stat();

@@ -21,7 +21,7 @@ fn sixteen_threads_on_the_smallest_rings_lose_nothing_that_is_not_counted() {
         for drain in ["auto", "off"] {
             let calls = if (mode, drain) == ("lossless", "off") { "38" } else { "10000" };
             let run = |run: Run| {
-                let run = run.arg("16").arg(calls).env("ACLSHIM_RING_SIZE", "4K");
+                let run = run.arg("16").arg(calls).env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K");
                 run.env("ACLSHIM_RECORD", mode).env("ACLSHIM_DRAIN", drain)
             };
             let output = same(hammer(), run).ok();
@@ -63,7 +63,7 @@ fn flight_keeps_the_newest_records_and_says_how_many_slots_were_overwritten() {
 
 #[test]
 fn audit_says_in_band_and_in_the_log_how_many_calls_it_did_not_record_and_when() {
-    let run = |run: Run| run.arg("2").arg("200000").env("ACLSHIM_RING_SIZE", "4K");
+    let run = |run: Run| run.arg("2").arg("200000").env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K");
     let output = same(hammer(), run).ok();
     let found = balanced(&output);
     assert!(found.not_recorded > 0 && found.told > 0, "two threads at full speed on rings of 64 slots: {found:?}");
@@ -104,7 +104,7 @@ fn a_ring_that_passes_from_thread_to_thread_gives_each_its_own_records() {
     for mode in MODES {
         let run = |run: Run| {
             let run = run.arg("40").arg("1000").arg("relay");
-            run.env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RECORD", mode)
+            run.env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K").env("ACLSHIM_RECORD", mode)
         };
         let output = same(hammer(), run).ok();
         // Whose a record is, is compared for each of them.
@@ -124,7 +124,9 @@ fn every_living_thread_has_a_ring_however_many_there_are() {
 #[test]
 fn calls_that_were_lost_are_said_to_be_those_of_the_thread_that_made_them() {
     // More threads than there are rings of their own for each.
-    let run = |run: Run| run.arg("40").arg("2000").arg("relay").env("ACLSHIM_RING_SIZE", "4K");
+    let run = |run: Run| {
+        run.arg("40").arg("2000").arg("relay").env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K")
+    };
     let output = same(hammer(), run).ok();
     let (truth, found) = (Truth::of(&output.scratch), balanced(&output));
     let mut said: BTreeMap<u64, u64> = BTreeMap::new();
@@ -153,7 +155,7 @@ fn lossless_loses_nothing_where_a_drain_keeps_writing() {
 fn lossless_without_a_drain_lets_the_host_go_on_and_counts_what_is_lost() {
     // A ring of 64 slots holds about 30 of these calls; each of the others waits, and goes on.
     let run = |run: Run| {
-        let run = run.arg("1").arg("38").env("ACLSHIM_RING_SIZE", "4K");
+        let run = run.arg("1").arg("38").env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K");
         run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_DRAIN", "off")
     };
     let found = balanced(&same(hammer(), run).ok());

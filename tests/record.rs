@@ -83,7 +83,13 @@ fn a_process_killed_at_any_instant_leaves_whole_records_of_every_call() {
 #[test]
 fn a_thousand_children_of_a_calling_process_record_for_themselves() {
     // Small rings, so that the thread that calls all the while does not fill the disk; and whatever it does is kept.
-    let run = |run: Run| run.arg("1000").arg("50").env("ACLSHIM_RING_SIZE", "8K").env("ACLSHIM_BUDGET", "8G");
+    let run = |run: Run| {
+        run.arg("1000")
+            .arg("50")
+            .env("ACLSHIM_RING_SIZE", "8K")
+            .env("ACLSHIM_RING_LIMIT", "8K")
+            .env("ACLSHIM_BUDGET", "8G")
+    };
     let output = same(patterned("hosts/record_forks.c"), run).ok();
     let found = balanced_at_any_end(&output);
     assert_eq!(found.processes, 1001);
@@ -111,7 +117,9 @@ fn a_thread_that_forks_shares_no_ring_with_one_that_calls_before_it_in_the_child
 fn a_child_that_shares_the_memory_of_its_parent_takes_no_ring_from_it() {
     let program = patterned("hosts/record_vfork.c");
     for drain in ["auto", "off"] {
-        let run = |run: Run| run.arg("2000").env("ACLSHIM_DRAIN", drain).env("ACLSHIM_RING_SIZE", "1M");
+        let run = |run: Run| {
+            run.arg("2000").env("ACLSHIM_DRAIN", drain).env("ACLSHIM_RING_SIZE", "1M").env("ACLSHIM_RING_LIMIT", "1M")
+        };
         let output = same(&program, run).ok();
         let found = balanced_at_any_end(&output);
         // The child's own calls are counted, and so are a few behind them.
@@ -187,7 +195,7 @@ fn a_handler_that_calls_or_forks_after_any_instruction_of_a_call_leaves_no_gap_a
     ] {
         let what = format!("{how} {before} {stride} {less} {place}");
         let run = what.split(' ').fold(watched(&program), Run::arg);
-        let output = run.env("ACLSHIM_RING_SIZE", "1M").run().ok();
+        let output = run.env("ACLSHIM_RING_SIZE", "1M").env("ACLSHIM_RING_LIMIT", "1M").run().ok();
         let threads: usize = output.stdout.trim().parse().unwrap();
         let signals = threads - 1;
         assert!(signals > 20, "{what}: {signals} signals");
@@ -359,7 +367,12 @@ fn errno_codes_and_output_are_the_hosts_with_a_drain_inside() {
 #[test]
 fn a_reader_beside_four_threads_never_sees_less_than_before_or_more_than_was_called() {
     // Small rings, so that the trace stays short: it is read each time.
-    let run = watched(hammer()).arg("4").arg("0").env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_BUDGET", "8G");
+    let run = watched(hammer())
+        .arg("4")
+        .arg("0")
+        .env("ACLSHIM_RING_SIZE", "4K")
+        .env("ACLSHIM_RING_LIMIT", "4K")
+        .env("ACLSHIM_BUDGET", "8G");
     let (mut child, scratch) = run.spawn();
     // Not before there is something to read.
     while Truth::of(&scratch).ended() == 0 {

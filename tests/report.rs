@@ -16,7 +16,7 @@ fn host() -> PathBuf {
 /// A run with the shim on the simulated device, with rings that hold all of it.
 fn watched(program: impl AsRef<Path>, threads: u32, rounds: u32) -> Run {
     let run = Run::new(program.as_ref()).arg(threads.to_string()).arg(rounds.to_string());
-    run.sim().shim().env("ACLSHIM_RING_SIZE", "1M")
+    run.sim().shim().env("ACLSHIM_RING_SIZE", "1M").env("ACLSHIM_RING_LIMIT", "1M")
 }
 
 /// What `aclshim report` writes about a path.
@@ -61,13 +61,14 @@ fn data(page: &Path) -> serde_json::Value {
 }
 
 /// The ring that a run without a drain has left, as if it came from another machine: with a clock of that many ticks a
-/// second, or (0) of an unknown pace. The places are those of docs/trace-format.md.
+/// second, or (0) of an unknown pace. Other places are those of docs/trace-format.md.
 fn of_another_boot(output: &Output, hz: u64) -> PathBuf {
     let mut files = fs::read_dir(&output.scratch).unwrap().map(|file| file.unwrap().path());
     let ring = files.find(|path| path.extension() == Some("ring".as_ref())).expect("a ring");
     let mut bytes = fs::read(&ring).unwrap();
     bytes[80..88].copy_from_slice(&hz.to_le_bytes());
-    bytes[2824..2860].fill(b'0');
+    let boot_id = std::mem::offset_of!(aclshim_trace::ring::layout::Header, boot_id);
+    bytes[boot_id..boot_id + 36].fill(b'0');
     // A day ago: clocks that agree with ours would be taken for ours.
     let realtime = u64::from_le_bytes(bytes[96..104].try_into().unwrap());
     bytes[96..104].copy_from_slice(&(realtime - 86_400_000_000_000).to_le_bytes());
@@ -172,7 +173,10 @@ fn losses_are_told_first() {
         return;
     }
     let losing = |record: &str| {
-        let run = watched(host(), 1, 2000).env("ACLSHIM_RING_SIZE", "16K").env("ACLSHIM_DRAIN", "off");
+        let run = watched(host(), 1, 2000)
+            .env("ACLSHIM_RING_SIZE", "16K")
+            .env("ACLSHIM_RING_LIMIT", "16K")
+            .env("ACLSHIM_DRAIN", "off");
         run.env("ACLSHIM_RECORD", record).run().ok()
     };
     let flight = losing("flight");

@@ -119,7 +119,10 @@ fn calls_in_a_tight_loop_from_the_beginning_are_not_lost() {
 
 #[test]
 fn losses_are_told_with_what_keeps_the_calls() {
-    let output = under(&[], host("hosts/guest_calls.c")).arg("100000").env("ACLSHIM_RING_SIZE", "4K");
+    let output = under(&[], host("hosts/guest_calls.c"))
+        .arg("100000")
+        .env("ACLSHIM_RING_SIZE", "4K")
+        .env("ACLSHIM_RING_LIMIT", "4K");
     let output = output.env("ACLSHIM_RULES", "ZERO-SIZE=off").run().ok();
     assert!(output.stat().total("not_recorded") > 0, "{}", output.stderr);
     for part in

@@ -64,7 +64,7 @@ fn children_and_programs_that_it_becomes_are_told_of_too() {
     let program = host("hosts/guest_fork.c");
     let run = under(&[], program).arg("warm").arg(sim().join("libascendcl.so")).env("ACLSHIM_RECORD", "lossless");
     // Small rings, so that the thread that calls all the while does not fill the budget.
-    let output = run.env("ACLSHIM_RING_SIZE", "4K").run();
+    let output = run.env("ACLSHIM_RING_SIZE", "4K").env("ACLSHIM_RING_LIMIT", "4K").run();
     let own: u64 =
         fs::read_to_string(output.scratch.join("own")).unwrap().lines().map(|n| n.parse::<u64>().unwrap()).sum();
     let stat = output.stat();

@@ -107,8 +107,9 @@ fn what_went_for_the_budget_is_said_and_is_no_damage() {
 #[test]
 fn a_killed_process_is_whole_as_long_as_its_ring_is_there() {
     // Its drain has written something, and then it was killed.
-    let output =
-        kept_with(&["2", "3000", "kill"], |run| run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "64K"));
+    let output = kept_with(&["2", "3000", "kill"], |run| {
+        run.env("ACLSHIM_RECORD", "lossless").env("ACLSHIM_RING_SIZE", "64K").env("ACLSHIM_RING_LIMIT", "64K")
+    });
     let out = output.scratch.join("out");
     let (status, answer) = verify(&output.scratch, &[&out]);
     assert_eq!((status, said(&answer, "problems")), (0, String::new()), "{answer}");

@@ -6,10 +6,11 @@
 use crate::drain;
 use crate::guest::edge;
 use crate::record::attach::{NoCursor, schedule_slow_path, take_cursor};
+use crate::ring::storage::RingStorage;
 use crate::settings::settings;
 use aclshim_trace::record::annotation::{AnnotationRef, NamedKind};
 use aclshim_trace::ring::layout::Mode;
-use aclshim_trace::system::clock::{monotonic_ns, ticks};
+use aclshim_trace::system::clock::monotonic_ns;
 use core::sync::atomic::Ordering;
 
 /// What became of an annotation.
@@ -58,18 +59,20 @@ fn annotate(annotation: &AnnotationRef<'_>) -> Annotated {
                 return Annotated::NoRoom;
             }
         };
-        let now = ticks(cursor.clock.load(Ordering::Relaxed));
-        let is_waiting = cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
+        let now = cursor.now();
+        let is_waiting = cursor.is_mode(Mode::Lossless);
         let end = if is_waiting { monotonic_ns() + edge::LONG_WAIT_NS } else { 0 };
         let wait = || {
             if is_waiting {
+                drain::wake();
                 edge::pause(edge::WAIT_PAUSE_NS);
             }
             is_waiting && drain::may_run() && monotonic_ns() < end
         };
         let is_put_off = drain::is_still_put_off();
         // SAFETY: the cursor is open, and this thread's.
-        let is_written = unsafe { cursor.annotate(annotation, now, wait) };
+        let is_written = unsafe { cursor.annotate(annotation, now, &RingStorage, wait) };
+        drain::wake_if_due(cursor);
         schedule_slow_path(cursor, is_put_off);
         if is_written { Annotated::Yes } else { Annotated::NoRoom }
     });

@@ -5,13 +5,14 @@ use crate::guest::state::{self, ShimState};
 use crate::guest::{edge, log, thread};
 use crate::loader::rebind;
 use crate::ring::process::Process;
+use crate::ring::storage::RingStorage;
 use crate::ring::{identity, process};
 use crate::settings::complaints;
 use crate::{drain, inject};
 use aclshim_trace::record::slot::Slot;
 use aclshim_trace::ring::cursor::{RingCursor, Slots};
 use aclshim_trace::ring::layout::Mode;
-use aclshim_trace::system::clock::{monotonic_ns, ticks};
+use aclshim_trace::system::clock::monotonic_ns;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
@@ -88,14 +89,16 @@ fn make_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     if !is_put_off && unsafe { cursor.is_still_full(claimed, slots) } {
         return Err(());
     }
-    let now = ticks(cursor.clock.load(Ordering::Relaxed));
+    let now = cursor.now();
     // SAFETY: the cursor is open, and this thread's.
-    let make_room = |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, wait) };
-    let number = if cursor.mode.load(Ordering::Relaxed) == Mode::Lossless as u32 {
+    let make_room =
+        |wait: &mut dyn FnMut() -> bool| unsafe { cursor.make_room(claimed, slots, now, &RingStorage, wait) };
+    let number = if cursor.is_mode(Mode::Lossless) {
         // Signals blocked: a handler that jumped out would leave the thread as it is in here.
         let end = monotonic_ns() + edge::LONG_WAIT_NS;
         edge::with_signals_blocked(|| {
             make_room(&mut || {
+                drain::wake();
                 edge::pause(edge::WAIT_PAUSE_NS);
                 drain::may_run() && monotonic_ns() < end
             })
@@ -104,8 +107,9 @@ fn make_room(claim: Claim, slots: u64) -> Result<Claim, ()> {
     } else {
         make_room(&mut || false)
     };
+    drain::wake_if_due(cursor);
     schedule_slow_path(cursor, is_put_off);
-    number.map(|_| claim).ok_or(())
+    number.map(|number| Claim { number, ..claim }).ok_or(())
 }
 
 /// Has one of the thread's next calls come by the cold path again, if there is still something to do there: the drain's

@@ -22,7 +22,7 @@ use aclshim_trace::record::reasons::SlowPathReasons;
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot, end_word};
 use aclshim_trace::record::{Extent, found_words};
 use aclshim_trace::ring::cursor::RingCursor;
-use aclshim_trace::system::clock::{counter, ticks};
+use aclshim_trace::system::clock::counter;
 use aclshim_trace::system::generation;
 use core::arch::asm;
 use core::ptr;
@@ -153,7 +153,7 @@ impl Frame {
             follow(nth, Layout::Items, &[]);
         }
         store(slot, caller, [words[0], words[1], words[2], words[3]]);
-        slot.set(1, ticks(cursor.clock.load(Ordering::Relaxed)));
+        slot.set(1, cursor.now());
         slot.show(head);
         Self { cursor, slot, head, outer, generation: claim.slots.generation }
     }
@@ -220,7 +220,7 @@ impl Frame {
     /// The time, for the end of a call that began as [`begin_slow`](Self::begin_slow).
     pub fn now(&self) -> u64 {
         // SAFETY: NULL, or the calling thread's own.
-        unsafe { self.cursor.as_ref() }.map_or(0, |cursor| ticks(cursor.clock.load(Ordering::Relaxed)))
+        unsafe { self.cursor.as_ref() }.map_or(0, RingCursor::now)
     }
 
     /// Completes the record of a batch that began as [`begin_slow`](Self::begin_slow); `false` if there is none.

@@ -12,6 +12,10 @@ pub struct DrainHandshake {
     pub asked: AtomicU32,
     /// Which of these the drain has answered.
     pub answered: AtomicU32,
+    /// 1 once the drain's thread has done its work.
+    pub has_ended: AtomicU32,
+    /// Whether the first thread of the program has ended.
+    pub is_first_thread_gone: AtomicBool,
     /// Whether it has its supervisor.
     pub is_supervised: AtomicBool,
     /// How long its start is put off.

@@ -51,6 +51,7 @@ pub fn fill(header: &mut Header) {
     header.mode = settings.record.number();
     header.calls = settings.calls.number();
     header.batch_items = settings.batch_items as u32;
+    header.growth_limit = settings.ring_total;
     (header.segment, header.budget) = (settings.segment, settings.budget);
     header.functions = write_names(FUNCTIONS.iter().map(|row| row.name), &mut header.names);
     Field::of(&mut header.dir).push(settings.dir.as_bytes());

@@ -18,11 +18,11 @@ use aclshim_facts::FUNCTIONS;
 use aclshim_facts::settings::Record;
 use aclshim_facts::text::Text;
 use aclshim_trace::reader::Ring;
-use aclshim_trace::record::slot::{FUNCTION_MAX, Note, Slot};
+use aclshim_trace::record::slot::{FUNCTION_MAX, Note};
 use aclshim_trace::ring::cursor::{RingCursor, add_local};
-use aclshim_trace::ring::file::{self, OwnRingFile};
+use aclshim_trace::ring::file::{self, OwnRingFile, RingSize};
 use aclshim_trace::ring::layout::{self, Control, Header, Mode};
-use aclshim_trace::system::clock::{monotonic_ns, ticks};
+use aclshim_trace::system::clock::monotonic_ns;
 use aclshim_trace::system::generation;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
@@ -50,7 +50,8 @@ pub struct Process {
     inode: AtomicU64,
     born_ns: AtomicU64,
     pid: AtomicU32,
-    slots: AtomicU32,
+    capacity: AtomicU32,
+    stored: AtomicU32,
     clock: AtomicU32,
     /// Calls that no file could count.
     pub missed: AtomicU64,
@@ -148,7 +149,10 @@ impl Process {
             header: self.header()?,
             inode: self.inode.load(Ordering::Relaxed),
             pid: self.pid.load(Ordering::Relaxed),
-            slots: self.slots.load(Ordering::Relaxed),
+            size: RingSize {
+                capacity: self.capacity.load(Ordering::Relaxed),
+                stored: self.stored.load(Ordering::Relaxed),
+            },
             clock: self.clock.load(Ordering::Relaxed),
             born_ns: self.born_ns.load(Ordering::Relaxed),
         })
@@ -157,7 +161,8 @@ impl Process {
     fn remember(&self, file: &OwnRingFile) {
         self.inode.store(file.inode, Ordering::Relaxed);
         self.pid.store(file.pid, Ordering::Relaxed);
-        self.slots.store(file.slots, Ordering::Relaxed);
+        self.capacity.store(file.size.capacity, Ordering::Relaxed);
+        self.stored.store(file.size.stored, Ordering::Relaxed);
         self.clock.store(file.clock, Ordering::Relaxed);
         self.born_ns.store(file.born_ns, Ordering::Relaxed);
         self.header.store(ptr::from_ref(file.header).cast_mut(), Ordering::Release);
@@ -216,7 +221,8 @@ impl Process {
     fn make(&self) {
         let settings = settings();
         let ring_dir = settings.ring_dir.as_bytes();
-        let made = file::create(ring_dir, settings.slots(), identity::fill);
+        let size = RingSize { capacity: settings.most_slots(), stored: settings.slots() };
+        let made = file::create(ring_dir, size, identity::fill);
         match made {
             Ok(file) => {
                 inherited::remember(file.header, layout::HEADER);
@@ -248,13 +254,14 @@ impl Process {
         if unsafe { libc::getppid() } as u32 == file.pid {
             return None;
         }
-        let TakenRing { ring: Ring { control, slots }, next } = self.rings.take(me, file)?;
+        let taken = self.rings.take(me, file)?;
+        let Ring { control, .. } = taken.ring;
         // A handler of a signal that cannot be blocked may have come before us: then the ring may even be that of its cursor.
         if let Some(cursor) = thread::cursor() {
             control.owner.store(me, Ordering::Release);
             return Some(cursor);
         }
-        let Some(cursor) = self.open_either(own, control, slots, next) else {
+        let Some(cursor) = self.open_either(own, &taken) else {
             // Both are open, or about to be: this is a handler that has interrupted that.
             control.owner.store(me, Ordering::Release);
             return None;
@@ -264,26 +271,22 @@ impl Process {
     }
 
     /// Opens the thread's own cursor, or the one of this process, in a ring that the thread has taken.
-    fn open_either(
-        &'static self,
-        own: &'static RingCursor,
-        control: &'static Control,
-        slots: &'static [Slot],
-        next: u64,
-    ) -> Option<&'static RingCursor> {
+    fn open_either(&'static self, own: &'static RingCursor, taken: &TakenRing) -> Option<&'static RingCursor> {
         let mode = match settings().record {
             Record::Flight => Mode::Flight,
             Record::Lossless => Mode::Lossless,
             Record::Audit | Record::Off => Mode::Audit,
         };
-        [own, &self.cursor].into_iter().find(|cursor| cursor.open(control, slots, mode, next))
+        let TakenRing { ring: Ring { control, slots }, stored, next } = *taken;
+        [own, &self.cursor].into_iter().find(|cursor| cursor.open(control, slots, stored, mode, next))
     }
 
     /// Records that thread `me` begins at a cursor that was just opened: first what its former owner lost, and what was
     /// missed before there was a ring.
     fn begin(&self, cursor: &RingCursor, control: &Control, me: u32, clock: u32) {
-        cursor.clock.store(clock, Ordering::Relaxed);
-        let now = ticks(clock);
+        cursor.set_clock(clock);
+        let now = cursor.now();
+        control.lap_began.store(now, Ordering::Relaxed);
         let missed = self.notes_missed.swap(0, Ordering::Relaxed);
         if missed > 0 && control.are_losses_recorded() {
             control.lost_since.store(now, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use aclshim_facts::settings::Record;
 use aclshim_trace::reader::Ring;
 use aclshim_trace::record::slot::Slot;
 use aclshim_trace::record::{ATTRIBUTES, batch_slots};
-use aclshim_trace::ring::file::OwnRingFile;
+use aclshim_trace::ring::file::{OwnRingFile, populate};
 use aclshim_trace::ring::layout::{CHANGING, CONTROL, Control, RINGS};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -34,8 +34,9 @@ const FEW: u64 = 8;
 pub struct Rings {
     /// How many numbers were given out.
     numbered: AtomicU32,
-    /// Slots of each.
+    /// Slots of each, and how many of these have storage from the beginning.
     slots: AtomicU32,
+    stored: AtomicU32,
     /// How many rings were looked at.
     cursor: AtomicU32,
     /// Rings that were added and not used yet: the first one's number in the upper half, how many in the lower.
@@ -50,6 +51,8 @@ pub struct Rings {
 pub struct TakenRing {
     /// The ring.
     pub ring: Ring<'static>,
+    /// Number of its slots that have storage.
+    pub stored: u32,
     /// The number of its next slot.
     pub next: u64,
 }
@@ -77,13 +80,13 @@ impl Rings {
             return Some(taken);
         }
         let (found, scan) = self.scan(me);
-        if let Some(taken) = found.and_then(|(ring, owner)| take(ring, owner)) {
+        if let Some(taken) = found.and_then(|(ring, owner)| self.take_over(ring, owner)) {
             return Some(taken);
         }
         // A caller that is to wait rather than lose a call gets one more.
         let may_add = !scan.is_crowded || settings().record == Record::Lossless;
         let added = may_add.then(|| self.add(file, Caller::WantsOne)).flatten();
-        added.or_else(|| scan.last_choice.and_then(|(ring, owner)| take(ring, owner)))
+        added.or_else(|| scan.last_choice.and_then(|(ring, owner)| self.take_over(ring, owner)))
     }
 
     /// Looks at the next few rings: the first that can be taken, with its owner, and what else was seen up to there.
@@ -100,12 +103,12 @@ impl Rings {
             if owner != 0 && (owner == CHANGING || owner != me && is_alive(owner)) {
                 continue;
             }
-            if owner == 0 || has_room(&ring, ring.slots.len() as u64 / 2) {
+            if owner == 0 || is_half_empty(&ring) {
                 found = Some((ring, owner));
                 break;
             }
             crowded += 1;
-            if has_room(&ring, FEW) {
+            if has_any_room(&ring) {
                 last_choice = Some((ring, owner));
             }
         }
@@ -119,7 +122,24 @@ impl Rings {
         let next = |spare: u64| (spare as u32 > 0).then(|| spare + (1 << 32) - 1);
         let spares = self.spares.iter();
         let spare = { spares }.find_map(|spare| spare.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok())?;
-        Some((take(self.get((spare >> 32) as usize)?, 0)?, spare as u32 - 1))
+        Some((self.take_over(self.get((spare >> 32) as usize)?, 0)?, spare as u32 - 1))
+    }
+
+    /// Takes a ring from an owner that is gone, or from none, unless another thread was faster.
+    fn take_over(&self, ring: Ring<'static>, owner: u32) -> Option<TakenRing> {
+        ring.control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        let at_first = self.stored.load(Ordering::Relaxed);
+        if owner == 0 {
+            return Some(TakenRing { ring, stored: at_first, next: 0 });
+        }
+        let Some(stored) = confirmed(&ring, at_first) else {
+            ring.control.owner.store(owner, Ordering::Release);
+            return None;
+        };
+        // What its thread has claimed last and never shown is as if it had not been claimed. Not more are claimed at once: a
+        // call's slots, and those of the handlers that have interrupted it.
+        let next = ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * most_slots());
+        Some(TakenRing { ring, stored, next })
     }
 
     /// Adds rings, the more the more there are: a process with many threads will have more.
@@ -146,7 +166,8 @@ impl Rings {
         let added = added?;
         let (at, bytes) = added.memory();
         inherited::remember(at, bytes);
-        self.slots.store(file.slots, Ordering::Relaxed);
+        self.slots.store(file.size.capacity, Ordering::Relaxed);
+        self.stored.store(file.size.stored, Ordering::Relaxed);
         let own = (caller == Caller::WantsOne).then(|| added.get(0)).flatten();
         if let Some((control, _)) = own {
             control.owner.store(CHANGING, Ordering::Relaxed);
@@ -162,7 +183,7 @@ impl Rings {
             place.store(u64::from(first + used) << 32 | u64::from(made - used), Ordering::Release);
             self.is_adding.store(made < count, Ordering::Release);
         }
-        own.map(|(control, slots)| TakenRing { ring: Ring { control, slots }, next: 0 })
+        own.map(|(control, slots)| TakenRing { ring: Ring { control, slots }, stored: file.size.stored, next: 0 })
     }
 }
 
@@ -186,18 +207,30 @@ fn most_slots() -> u64 {
     batch_slots(ATTRIBUTES, settings().batch_items).min(u64::from(settings().slots()) / 4)
 }
 
-/// Takes a ring from an owner that is gone, or from none, unless another thread was faster.
-fn take(ring: Ring<'static>, owner: u32) -> Option<TakenRing> {
-    ring.control.owner.compare_exchange(owner, CHANGING, Ordering::AcqRel, Ordering::Relaxed).ok()?;
-    // What its thread has claimed last and never shown is as if it had not been claimed. Not more are claimed at once: a
-    // call's slots, and those of the handlers that have interrupted it.
-    let next = || ring.end_near(ring.control.drained.load(Ordering::Acquire), 4 * most_slots());
-    Some(TakenRing { ring, next: if owner == 0 { 0 } else { next() } })
+/// Number of slots that its thread had claimed and the drain has not taken when it last crossed a quarter of the ring.
+fn fill(ring: &Ring) -> u64 {
+    let drained = ring.control.drained.load(Ordering::Acquire);
+    ring.control.mark.load(Ordering::Relaxed).saturating_sub(drained)
 }
 
-/// Whether there is room for this many slots in a ring whose thread is gone: none of the first few of these is used.
-fn has_room(ring: &Ring, slots: u64) -> bool {
-    let full = ring.control.drained.load(Ordering::Acquire).wrapping_add(ring.slots.len() as u64);
-    let from = full.wrapping_sub(slots);
-    settings().record == Record::Flight || (0..FEW).all(|nth| !ring.is_shown(from.wrapping_add(nth)))
+/// Whether a ring whose thread is gone has room for half of what it holds, or a quarter: what came behind the mark is
+/// less than that.
+fn is_half_empty(ring: &Ring) -> bool {
+    settings().record == Record::Flight || fill(ring) <= ring.stored() as u64 / 4
+}
+
+/// Whether a ring whose thread is gone has room for some slots.
+fn has_any_room(ring: &Ring) -> bool {
+    settings().record == Record::Flight || fill(ring) + FEW <= ring.stored() as u64 / 2
+}
+
+/// Number of slots of a ring that have storage, before another thread takes it; `None` if that is not certain. What the
+/// ring itself says may have been overwritten. Changes errno.
+fn confirmed(ring: &Ring<'static>, at_first: u32) -> Option<u32> {
+    let stored = ring.stored();
+    let more = ring.slots.get(at_first as usize..stored)?;
+    // SAFETY: whole pages of a ring, which stays mapped.
+    let populated = unsafe { populate(more.as_ptr().cast_mut().cast(), size_of_val(more)) };
+    // Before Linux 5.14 it cannot be confirmed.
+    (more.is_empty() || matches!(populated, Ok(()) | Err(libc::EINVAL))).then_some(stored as u32)
 }

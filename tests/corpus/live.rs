@@ -58,7 +58,11 @@ impl Live {
         command.args(self.arguments).env_clear().env("LD_PRELOAD", built.join("release/libaclshim.so"));
         command.env("LD_LIBRARY_PATH", built.join("sim")).env("TZ", "UTC");
         command.env("ACLSHIM_DIR", folder.join("out")).env("ACLSHIM_RING_DIR", &folder);
-        command.env("ACLSHIM_RING_SIZE", "1M").env("ACLSHIM_END_WAIT", "60000").envs(self.settings.iter().copied());
+        command
+            .env("ACLSHIM_RING_SIZE", "1M")
+            .env("ACLSHIM_RING_LIMIT", "1M")
+            .env("ACLSHIM_END_WAIT", "60000")
+            .envs(self.settings.iter().copied());
         let output = command.current_dir(&folder).stdin(Stdio::null()).output().expect("a program that starts");
         assert!(output.status.code().is_some(), "{}: {output:?}", self.name);
         let mut logs: Vec<_> = fs::read_dir(folder.join("out")).unwrap().map(|file| file.unwrap().path()).collect();

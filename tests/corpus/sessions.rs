@@ -86,7 +86,12 @@ pub const SESSIONS: &[Session] = &[
     Session {
         name: "rotated",
         source: "keep_calls.c",
-        settings: &[("ACLSHIM_DRAIN", "off"), ("ACLSHIM_RING_SIZE", "4M"), ("ACLSHIM_SEGMENT", "1M")],
+        settings: &[
+            ("ACLSHIM_DRAIN", "off"),
+            ("ACLSHIM_RING_SIZE", "4M"),
+            ("ACLSHIM_RING_LIMIT", "4M"),
+            ("ACLSHIM_SEGMENT", "1M"),
+        ],
         lines: &[
             "$ ./program 1 30000",
             "verify out",

@@ -1,18 +1,20 @@
 //! Traces as another machine, or another day, would have left them; and long ones.
 
 use aclshim_trace::record::slot::{self, Layout, end_word};
+use aclshim_trace::ring::layout::Header;
 use aclshim_trace::segment::format::{BlockHead, kind};
 use aclshim_trace::segment::reader::SegmentReader;
 use std::fs;
 use std::io::Write;
+use std::mem::offset_of;
 use std::path::Path;
 
-/// Where a header has what is changed; see docs/trace-format.md.
-const BORN_NS: usize = 40;
-const BORN: usize = 88;
-const LATER: usize = 112;
-const HOST: usize = 2752;
-const BOOT_ID: usize = 2824;
+/// Where a header has what is changed.
+const BORN_NS: usize = offset_of!(Header, born_ns);
+const BORN: usize = offset_of!(Header, born);
+const LATER: usize = offset_of!(Header, later);
+const HOST: usize = offset_of!(Header, host);
+const BOOT_ID: usize = offset_of!(Header, boot_id);
 const DAY: u64 = 86_400_000_000_000;
 
 fn word(header: &[u8], at: usize) -> u64 {

@@ -33,14 +33,14 @@ fn length<S, T>(_: fn(&S) -> &T) -> usize {
 fn header_fields() -> Vec<Field> {
     fields!(Header: magic version size pid uid pid_ns start_time born_ns first stride slots mode clock batch_items
             ticks_hz born later rings functions not_recorded told write_failures segment budget calls form doorbell doorbell_reserved growth
-            dir_device dir_inode reserved names host
+            dir_device dir_inode growth_limit drain_allocates reserved names host
             boot_id rank product cann build_id pattern executable library settings dir maps
             time_ns)
 }
 
 fn control_fields() -> Vec<Field> {
     fields!(Control: owner reserved since not_recorded told lost_since notes_lost notes_told lost_classes
-            mark fresh lap_began apart drained overwritten ended)
+            mark fresh lap_began pending_jump pending_room shrunk_since full_at reserve apart drained overwritten ended allocated)
 }
 
 /// The fields as the structure documents them: name, type and sentences.

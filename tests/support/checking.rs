@@ -23,7 +23,7 @@ pub fn many() -> PathBuf {
 /// A run with the shim, on the simulated device, and with rings that hold all that these hosts do: whatever the machine
 /// does meanwhile, nothing is lost.
 pub fn watched(program: impl AsRef<OsStr>) -> Run {
-    Run::new(program).sim().shim().env("ACLSHIM_RING_SIZE", "1M")
+    Run::new(program).sim().shim().env("ACLSHIM_RING_SIZE", "1M").env("ACLSHIM_RING_LIMIT", "1M")
 }
 
 /// A run of [`one`] with the shim; the cases are separated by blanks.

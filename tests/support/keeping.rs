@@ -23,7 +23,7 @@ pub fn kept(arguments: &[&str]) -> Output {
 /// Runs it with the shim and with further settings.
 pub fn kept_with(arguments: &[&str], prepare: impl Fn(Run) -> Run) -> Output {
     let run = arguments.iter().fold(Run::new(program()), Run::arg);
-    prepare(run.sim().shim().env("ACLSHIM_RING_SIZE", "1M")).run()
+    prepare(run.sim().shim().env("ACLSHIM_RING_SIZE", "1M").env("ACLSHIM_RING_LIMIT", "1M")).run()
 }
 
 /// The files in a folder whose names end so.

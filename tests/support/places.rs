@@ -76,8 +76,11 @@ impl FullDisk {
     #[track_caller]
     pub fn new() -> Self {
         let disk = scratch("disk");
-        let run =
-            |run, pipe: &Path| on_a_disk(run, "1m", &disk, &steps()).arg(pipe).env("ACLSHIM_DIR", disk.join("out"));
+        // A ring that does not grow: what comes while the disk is full does not fit into it.
+        let run = |run, pipe: &Path| {
+            let run = on_a_disk(run, "1m", &disk, &steps()).arg(pipe).env("ACLSHIM_DIR", disk.join("out"));
+            run.env("ACLSHIM_RING_LIMIT", "64K")
+        };
         let mut full = Self { host: Ordered::new(run, "unshare"), disk: disk.clone() };
         full.host.order("calls 100");
         full.host.until_drained();

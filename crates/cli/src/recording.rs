@@ -2,6 +2,7 @@
 
 pub mod collect;
 pub mod doctor;
+mod drain_loop;
 pub mod dropin;
 mod executable;
 pub mod run;

@@ -35,6 +35,7 @@ use std::sync::atomic::Ordering;
 
 pub mod adoption;
 pub mod blocks;
+mod drained;
 pub mod inside;
 mod lifecycle;
 pub mod outside;
@@ -259,7 +260,7 @@ impl Drain {
     ) -> Result<u64, Failure> {
         let mut moved = 0;
         // One that is written faster than it is drained must not keep the others waiting: what it held is enough.
-        let most = if how == ReadMode::Finish { usize::MAX } else { ring.slots.len() / RUN + 1 };
+        let most = if how == ReadMode::Finish { usize::MAX } else { ring.stored() / RUN + 2 };
         for _ in 0..most {
             let from = ring.control.drained.load(Ordering::Relaxed);
             let run = ring.read_into(end, from, how, RUN, std::mem::take(&mut self.buffer));
@@ -303,7 +304,7 @@ impl Drain {
                 None => self.interpreter.add_block(&head, &run.slots, &mut self.log),
                 Some(merger) => self.interpreter.add_block(&head, &run.slots, &mut Both(&mut self.log, merger)),
             };
-            let is_last = run.slots.len() < RUN / 2 && how != ReadMode::Finish;
+            let is_last = run.slots.len() < RUN / 2 && run.jumped() == 0 && how != ReadMode::Finish;
             self.buffer = run.slots;
             if is_last {
                 break;

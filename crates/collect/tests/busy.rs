@@ -5,8 +5,9 @@ use aclshim_collect::drain::inside::{self, Host};
 use aclshim_trace::reader::{self, ReadMode, Ring, RingFile};
 use aclshim_trace::record::slot::{Head, Layout, Slot};
 use aclshim_trace::ring::cursor::RingCursor;
-use aclshim_trace::ring::file::{self, OwnRingFile};
+use aclshim_trace::ring::file::{self, OwnRingFile, RingSize};
 use aclshim_trace::ring::layout::{Control, Header, Mode};
+use aclshim_trace::ring::storage::FixedStorage;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ impl Process {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         let bytes = folder.as_os_str().as_bytes();
-        let made = file::create(bytes, SLOTS, |header| {
+        let made = file::create(bytes, RingSize::fixed(SLOTS), |header| {
             header.functions = 1;
             header.names[..11].copy_from_slice(b"aclrtMemcpy");
             header.dir[..bytes.len()].copy_from_slice(bytes);
@@ -48,7 +49,7 @@ impl Process {
 
     fn place(&self) -> RingCursor {
         let place = RingCursor::default();
-        place.open(self.control, self.slots, Mode::Audit, 0);
+        place.open(self.control, self.slots, SLOTS, Mode::Audit, 0);
         place
     }
 }
@@ -56,7 +57,8 @@ impl Process {
 /// Makes a call if there is room for it, or comes while `wait` says so.
 fn call(place: &RingCursor, wait: impl FnMut() -> bool) -> bool {
     // SAFETY: the place was opened, and is this thread's.
-    let number = place.claim(1).or_else(|claimed| unsafe { place.make_room(claimed, 1, 0, wait) }.ok_or(()));
+    let number =
+        place.claim(1).or_else(|claimed| unsafe { place.make_room(claimed, 1, 0, &FixedStorage, wait) }.ok_or(()));
     let Ok(number) = number else { return false };
     // SAFETY: the place was opened.
     unsafe { place.slot(number) }.put(Head::done(number, Layout::Linear, 0), &[1000, 7, 1, 2, 3, 64, 0]);
@@ -117,6 +119,10 @@ impl Host for Here<'_> {
 
     fn wait(&self, _: u32, ns: u64) {
         std::thread::sleep(Duration::from_nanos(ns.min(1_000_000)));
+    }
+
+    fn is_first_thread_gone(&self) -> bool {
+        false
     }
 }
 

@@ -14,7 +14,7 @@ use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile};
 use aclshim_trace::record::slot::{self, Layout};
 use aclshim_trace::ring::cursor::RingCursor;
-use aclshim_trace::ring::file;
+use aclshim_trace::ring::file::{self, RingSize};
 use aclshim_trace::ring::layout::{Header, Mode};
 use aclshim_trace::segment::format::{BlockHead, Preamble};
 use aclshim_trace::segment::reader::SegmentReader;
@@ -31,7 +31,7 @@ const CALLS: u64 = 5;
 /// The ring file of a dead process of another boot, which writes to `out`; and its only ring.
 fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, RingCursor) {
     let (folder_bytes, out_bytes) = (folder.as_os_str().as_bytes(), out.as_os_str().as_bytes());
-    let made = file::create(folder_bytes, 64, |header| {
+    let made = file::create(folder_bytes, RingSize::fixed(64), |header| {
         header.functions = 1;
         header.names[..11].copy_from_slice(b"aclrtMemcpy");
         header.dir[..out_bytes.len()].copy_from_slice(out_bytes);
@@ -47,7 +47,7 @@ fn ring_of(folder: &Path, out: &Path, mode: Mode) -> (PathBuf, RingCursor) {
     let (control, slots) = made.add_ring(folder_bytes, 0).unwrap();
     control.owner.store(7, Ordering::Relaxed);
     let place = RingCursor::default();
-    place.open(control, slots, mode, 0);
+    place.open(control, slots, 64, mode, 0);
     made.header.rings.store(1, Ordering::Release);
     (reader::files(folder).unwrap().remove(0), place)
 }

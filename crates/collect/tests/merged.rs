@@ -6,8 +6,9 @@ use aclshim_collect::trace_set::{CallOrder, ReadOptions, TraceSet};
 use aclshim_trace::reader::{ReadMode, Ring};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot};
 use aclshim_trace::ring::cursor::RingCursor;
-use aclshim_trace::ring::file::{self, OwnRingFile};
+use aclshim_trace::ring::file::{self, OwnRingFile, RingSize};
 use aclshim_trace::ring::layout::{Control, Mode};
+use aclshim_trace::ring::storage::FixedStorage;
 use aclshim_trace::system::clock::ticks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -65,7 +66,7 @@ impl Program {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         let bytes = folder.as_os_str().as_bytes();
-        let file = file::create(bytes, SLOTS, |header| {
+        let file = file::create(bytes, RingSize::fixed(SLOTS), |header| {
             header.functions = 1;
             header.names[..11].copy_from_slice(b"aclrtMemcpy");
             header.dir[..bytes.len()].copy_from_slice(bytes);
@@ -76,7 +77,7 @@ impl Program {
             let (control, slots) = file.add_ring(bytes, number).unwrap();
             control.owner.store(7 + number, Ordering::Relaxed);
             let cursor = RingCursor::default();
-            cursor.open(control, slots, Mode::Audit, 0);
+            cursor.open(control, slots, SLOTS, Mode::Audit, 0);
             Thread { control, slots, cursor, open: Vec::new() }
         });
         let threads = threads.collect();
@@ -93,7 +94,9 @@ impl Program {
         let now = self.now();
         let Thread { cursor, open, .. } = &mut self.threads[thread];
         // SAFETY: the cursor was opened, and is this thread's.
-        let number = cursor.claim(1).or_else(|claimed| unsafe { cursor.make_room(claimed, 1, 0, || false) }.ok_or(()));
+        let number = cursor
+            .claim(1)
+            .or_else(|claimed| unsafe { cursor.make_room(claimed, 1, 0, &FixedStorage, || false) }.ok_or(()));
         let Ok(number) = number else { return };
         let head = Head::in_flight(number, Layout::Linear, 0, 1);
         let head = if open.is_empty() { head } else { head.nested() };
@@ -213,7 +216,7 @@ fn the_thread_of_a_ring_that_no_drain_has_read_is_known() {
         let mut program = Program::new(&format!("owner-{order:?}"));
         for thread in 0..RINGS {
             let Thread { control, slots, cursor, .. } = &mut program.threads[thread];
-            cursor.open(control, slots, Mode::Flight, 0);
+            cursor.open(control, slots, SLOTS, Mode::Flight, 0);
             for _ in 0..2 * SLOTS {
                 program.begin(thread);
                 program.end(thread, 0);

@@ -6,8 +6,9 @@ use aclshim_trace::record::annotation::{Annotation, AnnotationRef};
 use aclshim_trace::record::slot::{Head, Layout, Note, Slot, Words};
 use aclshim_trace::record::{Entry, Extent, Follows, decode};
 use aclshim_trace::ring::cursor::RingCursor;
-use aclshim_trace::ring::file;
+use aclshim_trace::ring::file::{self, RingSize};
 use aclshim_trace::ring::layout::{Control, Mode, write_names};
+use aclshim_trace::ring::storage::FixedStorage;
 use aclshim_trace::segment::format::kind;
 use aclshim_trace::segment::reader::SegmentReader;
 use serde_json::{Value, json};
@@ -44,7 +45,7 @@ impl Writer {
 
     fn tell(&self, telling: &AnnotationRef<'_>) {
         // SAFETY: the place is open, and this thread's.
-        assert!(unsafe { self.place.annotate(telling, 1250, || false) });
+        assert!(unsafe { self.place.annotate(telling, 1250, &FixedStorage, || false) });
     }
 
     fn ring(&self) -> Ring<'static> {
@@ -169,7 +170,7 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir(&dir).unwrap();
     let path = dir.as_os_str().as_bytes();
-    let made = file::create(path, 64, |header| {
+    let made = file::create(path, RingSize::fixed(64), |header| {
         header.functions = write_names(FUNCTIONS, &mut header.names);
         header.dir[..path.len()].copy_from_slice(path);
         header.boot_id[..8].copy_from_slice(b"not here");
@@ -184,7 +185,7 @@ fn the_reader_in_the_documents_sees_what_ours_sees() {
             // The second one is near the end of what a head has room for.
             let first = u64::from(ring) * ((1 << 40) - 5);
             control.drained.store(first, Ordering::Relaxed);
-            place.open(control, slots, Mode::Audit, first);
+            place.open(control, slots, 64, Mode::Audit, first);
             made.header.rings.store(ring + 1, Ordering::Release);
             Writer { place, control, slots }
         })

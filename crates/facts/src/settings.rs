@@ -189,6 +189,12 @@ impl Settings {
     pub fn slots(&self) -> u32 {
         1 << (self.ring_size / 64).ilog2()
     }
+
+    /// Number of slots up to which a ring grows; a power of two, at least [`slots`](Self::slots).
+    pub fn most_slots(&self) -> u32 {
+        let most = 1 << (self.ring_limit / 64).ilog2();
+        if self.record == Record::Flight { self.slots() } else { self.slots().max(most) }
+    }
 }
 
 /// The value of a setting among those that a ring or trace header records; empty if there is none.

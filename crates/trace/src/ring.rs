@@ -1,7 +1,7 @@
 //! Rings as the recording process makes and writes them.
 //!
 //! Each thread has a ring of 64-byte slots in the process's ring file. Slot number `n` lies at index `n mod slots`; numbers
-//! never repeat. The thread and its signal handlers are the only writers of a ring, one drain is its only reader, and
+//! never repeat, and a writer may jump over some ([`room`]). The thread and its signal handlers are the only writers of a ring, one drain is its only reader, and
 //! commands may look at it at any time.
 //!
 //! # Memory order
@@ -19,6 +19,9 @@
 //! | read | reader | head with Acquire, words with Relaxed, an Acquire fence, head with Relaxed | equal heads: the words belong together |
 //! | read in bulk | drain | the same for up to 64 plain records together: heads and words, one fence, all heads again | a record whose head is equal then belongs together, and so do those before it |
 //! | give back | drain | `drained` is stored with Release | see "room" |
+//! | jump | writer | the cursor moves by one instruction that fails if a signal handler has claimed since; the note of the jump is published like a record | a reader waits at the note's slot until it is there |
+//! | storage | writer | [`Control::reserved`](layout::Control) is stored before a record is published behind the old bound | a reader that sees the old bound stops there |
+//! | wake | writer and drain | see [`doorbell`] | no wake-up is lost |
 //! | hand over | new owner | `since` is stored with Release, and loaded by the drain with Acquire | all stores of the former owner are visible: what is not there never comes |
 //!
 //! "end" may be used instead of "end, raced" only while no slot behind the record is claimed: the drain passes a call by
@@ -32,6 +35,11 @@
 
 pub mod annotate;
 pub mod cursor;
+pub mod doorbell;
 #[cfg(not(loom))]
 pub mod file;
+#[cfg(not(loom))]
+pub mod growth;
 pub mod layout;
+pub mod room;
+pub mod storage;

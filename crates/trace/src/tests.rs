@@ -4,4 +4,5 @@ mod annotation;
 mod cursor;
 mod model;
 mod reading;
+mod room;
 pub mod sample;

@@ -48,7 +48,7 @@ impl Shared {
             cursor: RingCursor::default(),
             cells: (0..slots).map(|_| UnsafeCell::new(0)).collect(),
         });
-        assert!(shared.cursor.open(&shared.control, &shared.slots, mode, 0));
+        assert!(shared.cursor.open(&shared.control, &shared.slots, slots as u32, mode, 0));
         shared
     }
 
@@ -308,5 +308,25 @@ fn a_batch_is_never_missed_while_its_items_are_written() {
         let state = Head(run.slots[0][0]).state();
         assert_eq!(state, if ended { State::Done } else { State::Passed });
         assert!(state != State::Done || run.slots[3][1] == 77, "done implies the items");
+    });
+}
+
+#[test]
+fn a_drain_that_goes_to_sleep_is_woken_or_sees_what_came() {
+    use aclshim_trace::ring::doorbell;
+    use loom::sync::atomic::AtomicU32;
+    model(|| {
+        let shared = Arc::new((AtomicU32::new(0), Control::default()));
+        let writer = thread::spawn({
+            let shared = shared.clone();
+            move || {
+                shared.1.mark.store(16, Ordering::Relaxed);
+                doorbell::is_wake_needed(&shared.0)
+            }
+        });
+        doorbell::announce_sleep(&shared.0);
+        let is_seen = shared.1.mark.load(Ordering::Relaxed) == 16;
+        let is_woken = writer.join().unwrap();
+        assert!(is_seen || is_woken, "the drain sleeps, and the writer does not wake it");
     });
 }

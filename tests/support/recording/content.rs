@@ -130,7 +130,11 @@ pub fn compare(left: &Left, truth: &Truth) -> Content {
                     Entry::Finding { .. } | Entry::Stack { .. } => panic!("a finding: {}", place()),
                     Entry::Annotation { .. } => panic!("the program tells nothing: {}", place()),
                     // Beside the calls that the program counts.
-                    Entry::Tracked(_) | Entry::Skip { .. } => {}
+                    Entry::Tracked(_) => {}
+                    Entry::Skip { to, .. } => {
+                        assert!(at == piece.slots.len() && to > number, "{}: to {to}", place());
+                        next = to;
+                    }
                     Entry::Call(call) => {
                         let function = &left.origin.functions[usize::from(call.function)];
                         let (lane, n) = identify(&call, function).unwrap_or_else(|why| panic!("{}: {why}", place()));

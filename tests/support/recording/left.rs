@@ -201,9 +201,13 @@ pub fn entries(output: &Output) -> Vec<Entry> {
 
 /// How many slots are missing before the last of each ring.
 pub fn missing(output: &Output) -> u64 {
+    let jumped = |piece: &Piece| match piece.slots.last().and_then(|slot| decode(&[*slot], piece.end() - 1)) {
+        Some((Entry::Skip { to, .. }, _)) => to - piece.end(),
+        _ => 0,
+    };
     let of = |pieces: &Vec<Piece>| {
-        let slots: u64 = pieces.iter().map(|piece| piece.slots.len() as u64).sum();
-        pieces.last().map_or(0, Piece::end) - slots
+        let slots: u64 = pieces.iter().map(|piece| piece.slots.len() as u64 + jumped(piece)).sum();
+        pieces.last().map_or(0, |last| last.end() + jumped(last)) - slots
     };
     let all = left(&output.scratch.join("out"), &output.scratch).processes;
     all.iter().flat_map(|left| left.rings.values()).map(of).sum()

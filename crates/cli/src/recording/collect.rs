@@ -9,15 +9,15 @@
 //! | [`exposition`] | where: a socket and a file |
 //! | [`diagnostics`] | messages, on standard error and in a log |
 //! | [`server`] | answers those who connect to the socket |
-//! | [`search`] | finds ring files, however many there are |
 //! | [`real_user`] | the real user behind a user id |
-//! | [`system`] | waiting for signals, files and pipes |
+//! | [`system`] | signals, pipes and the number of descriptors |
+//!
+//! Supervisor and workers sleep while nothing happens: see [`drain_loop`](crate::recording::drain_loop).
 
 mod diagnostics;
 mod exposition;
 mod metrics;
 mod real_user;
-mod search;
 mod server;
 mod supervisor;
 mod system;

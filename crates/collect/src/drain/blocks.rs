@@ -6,7 +6,8 @@ use aclshim_trace::segment::format::{BlockHead, kind};
 use std::borrow::Cow;
 
 /// The blocks that a run of slots is written as, which was read from number `from` on: slots that were overwritten, slots that
-/// were never written, and the records. Ring, thread and time stand in `head`.
+/// were never written, the records, and the slots behind them that the writer has jumped over. Ring, thread and time stand in
+/// `head`.
 pub fn blocks(run: &SlotRun, from: u64, head: BlockHead) -> impl Iterator<Item = (BlockHead, Cow<'_, [u8]>)> {
     let unread = if run.slots.is_empty() { run.next } else { run.first } - from;
     let never = unread.saturating_sub(run.overwritten);
@@ -18,7 +19,8 @@ pub fn blocks(run: &SlotRun, from: u64, head: BlockHead) -> impl Iterator<Item =
         (BlockHead { kind: kind::SLOTS, first: run.first, flags, ..head }, Cow::Borrowed(little_endian(&run.slots)))
     });
     let overwritten = missing(kind::LOSS, from, run.overwritten);
-    [overwritten, missing(kind::NEVER, from + run.overwritten, never), records].into_iter().flatten()
+    let jumped = missing(kind::NEVER, run.first + run.slots.len() as u64, run.jumped());
+    [overwritten, missing(kind::NEVER, from + run.overwritten, never), records, jumped].into_iter().flatten()
 }
 
 /// Number of outermost calls that begin in these slots.

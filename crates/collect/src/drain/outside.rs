@@ -4,8 +4,8 @@
 //! marked in the rings, and the next one goes on there.
 
 use crate::drain::Drain;
-use crate::drain::adoption;
-use crate::liveness::{Liveness, View};
+pub use crate::drain::drained::Drained;
+use crate::liveness::{Liveness, View, of_ring};
 use crate::storage::directory::is_unfinished;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, ReadMode, RingFile, RingFileError, RingReader};
@@ -15,11 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-/// What could not be written is tried again after so long.
-const FAILED_NAP_NS: u64 = 20_000_000;
-/// What a process that is gone has left is tried again after this long: nothing is lost meanwhile.
-const ENDED_NAP_NS: u64 = 1_000_000_000;
 
 /// Files of another format that are named: each is looked for again in every round.
 const MOST_STRANGE: usize = 1000;
@@ -40,18 +35,8 @@ pub struct Outside {
     /// Those of another format, and what is said of them.
     strange: BTreeMap<PathBuf, String>,
     drains: BTreeMap<PathBuf, Drained>,
-}
-
-/// A process that is drained.
-pub struct Drained {
-    /// Its ring file.
-    pub file: RingFile,
-    /// What writes its records.
-    pub drain: Drain,
-    /// It is gone, but what it has left cannot be written.
-    has_ended: bool,
-    /// Until then nothing is tried.
-    rests_until: u64,
+    /// Number of processes that were ever drained.
+    opened: u64,
 }
 
 /// What one pass did.
@@ -61,6 +46,17 @@ pub struct Passed {
     pub slots: u64,
     /// Processes that are drained now.
     pub processes: usize,
+    /// Whether a ring was half full: the next pass should follow at once.
+    pub is_behind: bool,
+}
+
+/// Which processes are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Selection {
+    /// All of them.
+    All,
+    /// Those of which something indicates that there is something to do.
+    Indicated,
 }
 
 /// What became of a ring file.
@@ -88,6 +84,7 @@ impl Outside {
             others: BTreeSet::new(),
             strange: BTreeMap::new(),
             drains: BTreeMap::new(),
+            opened: 0,
         }
     }
 
@@ -106,22 +103,24 @@ impl Outside {
         self.only = Some(dir.to_owned());
     }
 
-    /// Whether a file's records are wanted. It is not taken to find that out: another drain may want it.
-    fn is_wanted(&mut self, path: &Path) -> bool {
-        if self.others.contains(path) {
-            return false;
-        }
-        let Some(dir) = &self.only else { return true };
+    /// What becomes of a file before it is opened to be drained; `None` if its records are wanted. It is not locked to find
+    /// that out: another drain may want it.
+    fn rejection(&mut self, path: &Path) -> Option<Considered> {
         // Another's file is none of ours, whatever it says.
-        if own(path).is_none() {
-            return false;
+        if self.others.contains(path) || own(path).is_none() {
+            return Some(Considered::Foreign);
         }
-        let Ok(file) = RingReader::open(path) else { return false };
-        let is_wanted = Origin::new(file.header()).dir == *dir;
-        if !is_wanted {
-            self.others.insert(path.to_owned());
+        let dir = self.only.as_ref()?;
+        let file = match RingReader::open(path) {
+            Ok(file) => file,
+            Err(RingFileError::NotOurs) => return Some(Considered::Unready),
+            Err(_) => return Some(Considered::Foreign),
+        };
+        if Origin::new(file.header()).dir == *dir {
+            return None;
         }
-        is_wanted
+        self.others.insert(path.to_owned());
+        Some(Considered::Foreign)
     }
 
     /// Looks for processes that came or ended.
@@ -143,8 +142,8 @@ impl Outside {
         if self.drains.contains_key(&path) {
             return Considered::Drained;
         }
-        if !self.is_wanted(&path) || own(&path).is_none() {
-            return Considered::Foreign;
+        if let Some(rejection) = self.rejection(&path) {
+            return rejection;
         }
         if self.drains.len() >= self.most {
             self.waiting_now += 1;
@@ -176,8 +175,17 @@ impl Outside {
         // Others' files are not even opened. Whose it is that was opened is asked again: names can change meanwhile, and
         // a header says which files are written as us.
         let about = own(path)?;
-        let file = match RingFile::open_to_drain(path) {
-            Ok(file) => file,
+        // For reading at first: a drain that watches the folder is woken when a file that was open for writing is closed, so that
+        // two drains, or one and a file that it does not accept, would wake each other for ever.
+        match RingFile::open(path).and_then(|file| reader::lock(file.file()).map(|()| file)) {
+            Ok(file) if file.is_copy() && of_ring(file.file(), &Origin::new(file.header())) != Liveness::Gone => {
+                if self.strange.len() < MOST_STRANGE {
+                    let what = "format version 1, and its process may still run; it is read when the process has ended";
+                    self.strange.insert(path.to_owned(), what.to_owned());
+                }
+                return None;
+            }
+            Ok(_) => {}
             Err(RingFileError::NotOurs) if is_unfinished(&about) && is_forsaken(path) => {
                 let _ = std::fs::remove_file(path);
                 return None;
@@ -188,17 +196,11 @@ impl Outside {
             }
             // One that another drain has is that one's, and comes to us if it ends.
             Err(_) => return None,
-        };
+        }
+        let file = RingFile::open_to_drain(path).ok()?;
         // The other one may have ended because it had removed the file.
         let about = own(path)?;
         if file.owner().ok()? != about.uid() || file.inode().ok()? != about.ino() {
-            return None;
-        }
-        if file.is_copy() && View::new().of_ring(file.file(), &Origin::new(file.header())) != Liveness::Gone {
-            if self.strange.len() < MOST_STRANGE {
-                let what = "format version 1, and its process may still run; it is read when the process has ended";
-                self.strange.insert(path.to_owned(), what.to_owned());
-            }
             return None;
         }
         self.strange.remove(path);
@@ -206,51 +208,103 @@ impl Outside {
         if self.counts_kinds {
             drain.count_kinds();
         }
-        Some(Drained { file, drain, has_ended: false, rests_until: 0 })
+        self.opened += 1;
+        Some(Drained::new(file, drain, self.opened))
     }
 
     /// Looks for processes that ended, writes what they have left, and hands those of which all is written to `done`.
-    pub fn end(&mut self, mut done: impl FnMut(&mut Drained)) {
+    pub fn end(&mut self, done: impl FnMut(&mut Drained)) {
+        self.end_of(Selection::All, done);
+    }
+
+    /// As [`end`](Self::end), and looks only at processes that are [suspected](Self::suspect).
+    pub fn end_suspected(&mut self, done: impl FnMut(&mut Drained)) {
+        let now = monotonic_ns();
+        if self.drains.values().any(|one| one.is_suspected || one.has_ended && !one.is_resting(now)) {
+            self.end_of(Selection::Indicated, done);
+        }
+    }
+
+    fn end_of(&mut self, which: Selection, mut done: impl FnMut(&mut Drained)) {
         let now = monotonic_ns();
         let view = View::new();
         self.drains.retain(|_, one| {
-            one.has_ended = one.has_ended || view.of_ring(one.file.file(), one.drain.origin()) == Liveness::Gone;
-            if now < one.rests_until {
-                return true;
-            }
-            let is_done = one.has_ended && adoption::finish_with(&mut one.file, &mut one.drain);
+            let is_asked = std::mem::take(&mut one.is_suspected) || which == Selection::All;
+            let has_ended = || view.of_ring(one.file.file(), one.drain.origin()) == Liveness::Gone;
+            one.has_ended = one.has_ended || is_asked && has_ended();
+            let is_done = one.has_ended && !one.is_resting(now) && one.finish(now);
             if is_done {
                 done(one);
-            } else if one.has_ended {
-                one.rests_until = now + ENDED_NAP_NS;
             }
             !is_done
         });
     }
 
+    /// A process may have ended; see [`end_suspected`](Self::end_suspected).
+    pub fn suspect(&mut self, id: u64) {
+        if let Some(one) = self.drains.values_mut().find(|one| one.id == id) {
+            one.is_suspected = true;
+        }
+    }
+
+    /// The id of the process with this ring file, if it is drained.
+    pub fn id_of(&self, path: &Path) -> Option<u64> {
+        self.drains.get(path).map(|one| one.id)
+    }
+
+    /// A writer of the process has woken its drain; see [`pass_announced`](Self::pass_announced).
+    pub fn ring(&mut self, id: u64) {
+        if let Some(one) = self.drains.values_mut().find(|one| one.id == id) {
+            one.has_rung = true;
+        }
+    }
+
     /// Writes what there is.
     pub fn pass(&mut self) -> Passed {
-        self.pass_as(ReadMode::Drain)
+        self.pass_as(ReadMode::Drain, Selection::All)
+    }
+
+    /// As [`pass`](Self::pass), for those processes whose writers have announced something since their last pass.
+    pub fn pass_announced(&mut self) -> Passed {
+        self.pass_as(ReadMode::Drain, Selection::Indicated)
     }
 
     /// As [`pass`](Self::pass), for the last pass for now: not even calls under way are waited for, where others have ended since.
     pub fn flush(&mut self) -> Passed {
-        self.pass_as(ReadMode::Flush)
+        self.pass_as(ReadMode::Flush, Selection::All)
     }
 
-    fn pass_as(&mut self, how: ReadMode) -> Passed {
+    fn pass_as(&mut self, how: ReadMode, which: Selection) -> Passed {
         let now = monotonic_ns();
         let mut passed = Passed::default();
-        for Drained { file, drain, rests_until, .. } in self.drains.values_mut().filter(|one| !one.has_ended) {
+        for one in self.drains.values_mut().filter(|one| !one.has_ended) {
             passed.processes += 1;
-            if now < *rests_until {
+            let is_retry = one.retry_ns().is_some();
+            if one.is_resting(now) || which == Selection::Indicated && !is_retry && !one.has_news() {
                 continue;
             }
-            file.look_for_rings();
-            passed.slots += drain.pass(file.header(), |number| file.ring(number), how);
-            *rests_until = if drain.is_well() { 0 } else { now + FAILED_NAP_NS };
+            let of_process = one.pass(how, now);
+            passed.slots += of_process.slots;
+            passed.is_behind |= of_process.is_behind;
         }
         passed
+    }
+
+    /// Asks the writers of all processes to ring their doorbells. Returns whether the drain may sleep: no writer has announced
+    /// anything since the last pass. Otherwise, and after the sleep, the caller calls [`stay_awake`](Self::stay_awake).
+    pub fn announce_sleep(&self) -> bool {
+        self.drains.values().for_each(Drained::announce_sleep);
+        !self.drains.values().any(|one| one.has_news())
+    }
+
+    /// The drain does not sleep any more.
+    pub fn stay_awake(&self) {
+        self.drains.values().for_each(Drained::stay_awake);
+    }
+
+    /// When to try again what could not be written, by the monotonic clock.
+    pub fn retry_ns(&self) -> Option<u64> {
+        self.drains.values().filter_map(Drained::retry_ns).min()
     }
 
     /// The files of another format, which are passed over, and what is to be said of them.

@@ -288,7 +288,7 @@ fn calls_add_up_to_the_same_whether_a_visitor_wants_to_see_them_or_not() {
         let mut slot = copy(number, random(50) == 0, Is::Ended(random(1 << 20) as u32, 0), 0x20000);
         let kind = if random(20) == 0 { random(8) as u32 } else { 1 };
         let is_nested = Head(slot[0]).is_nested();
-        let head = Head::in_flight(number, layout, function as u8, if layout == Layout::Fill { 0 } else { kind });
+        let head = Head::in_flight(number, layout, function as u16, if layout == Layout::Fill { 0 } else { kind });
         slot[0] = if is_nested { head.nested().ended().0 } else { head.ended().0 };
         slot[6] = 64 * random(40);
         match random(60) {

@@ -66,9 +66,12 @@ impl Snapshot {
                 }
                 run.slots.shrink_to_fit();
                 left = left.saturating_sub(run.slots.len());
+                let mut is_last = run.jumped() == 0;
                 if waits {
                     let is_open = |slot: &Words| slot::Head(slot[0]).state() == State::InFlight;
-                    run.slots.truncate(run.slots.iter().position(is_open).unwrap_or(run.slots.len()));
+                    let open = run.slots.iter().position(is_open);
+                    is_last |= open.is_some();
+                    run.slots.truncate(open.unwrap_or(run.slots.len()));
                 } else {
                     // Slots that a drain has released in the meantime are in the trace, and were free to be overwritten.
                     let released = ring.control.drained.load(Ordering::Acquire);
@@ -83,7 +86,7 @@ impl Snapshot {
                     let head = BlockHead { ring: number as u32, first: run.first, thread, ..BlockHead::default() };
                     snapshot.runs.push((head, run.slots));
                 }
-                if waits {
+                if waits && is_last {
                     break;
                 }
                 from = run.next;

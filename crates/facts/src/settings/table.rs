@@ -118,7 +118,18 @@ settings! {
 
     /// Bytes of the ring of a thread.
     ring_size: RING_SIZE = bytes(64 << 10, 4 << 10, 64 << 20),
-    "shared memory for each thread that copies, 64 bytes a slot; taken down to a power of two";
+    "shared memory for each thread that copies, at first, 64 bytes a slot; taken down to a power of two";
+
+    /// Bytes up to which the ring of a thread grows.
+    ring_limit: RING_LIMIT = bytes(4 << 20, 4 << 10, 64 << 20),
+    "shared memory up to which the ring of a thread grows while its records cannot be written as quickly as they come; \
+     taken down to a power of two. A ring does not grow if this is not more than ACLSHIM_RING_SIZE, if \
+     ACLSHIM_RECORD is flight, or if the process has a limit on file size or address space (ulimit -f, -v)";
+
+    /// Bytes up to which all rings of a process grow.
+    ring_total: RING_TOTAL = bytes(64 << 20, 4 << 10, 1 << 40),
+    "shared memory up to which the rings of a process grow together; they also leave a quarter of the file system \
+     of ACLSHIM_RING_DIR free, 64M at most";
 
     /// What happens to a call when the ring of its thread is full.
     record: RECORD = choice(Record {

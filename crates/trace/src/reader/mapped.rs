@@ -1,54 +1,20 @@
 //! The ring file of a process, mapped by a drain.
 
-use crate::reader::snapshot::read_header;
+use crate::reader::opening::{MOST_RINGS, RingFileError, header_size, open_checked, read_header, slots_of};
 use crate::reader::view::Ring;
 use crate::record::slot::Slot;
-use crate::ring::layout::{CONTROL, Control, Header, MAGIC, PREFIX, SUFFIX, VERSION};
+use crate::ring::layout::{CONTROL, Control, Header, PREFIX, SUFFIX};
 use crate::sync::{AtomicU64, Ordering};
 use crate::version1;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// Why a ring file cannot be opened.
-#[derive(Debug)]
-pub enum RingFileError {
-    /// The file is not one of ours, or not finished.
-    NotOurs,
-    /// The file is of a version that this program does not know.
-    Version(u32),
-    /// The file ends too early: its length, and that of a header.
-    Short(u64, usize),
-    /// Another drain has locked it.
-    Locked,
-    /// A system call failed.
-    Io(io::Error),
-}
-
-impl fmt::Display for RingFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RingFileError::NotOurs => write!(f, "not an aclshim file"),
-            RingFileError::Version(found) => {
-                write!(
-                    f,
-                    "format version {found}; this program reads versions 1 and {VERSION}, use the aclshim that wrote it"
-                )
-            }
-            RingFileError::Short(len, header) => write!(f, "{len} bytes long, expected {header} or more"),
-            RingFileError::Locked => write!(f, "another drain has it"),
-            RingFileError::Io(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for RingFileError {}
+use std::sync::Arc;
 
 /// A ring file of the calling user, mapped. For files of other users, which they may truncate, use
 /// [`RingReader`](crate::reader::snapshot::RingReader).
@@ -56,7 +22,7 @@ pub struct RingFile {
     /// Its path.
     pub path: PathBuf,
     file: File,
-    header: Mapping,
+    header: Arc<Mapping>,
     /// The header of a file of version 1, converted.
     converted: Option<Box<Header>>,
     /// Slots of a ring as the header said at the open: a later change of the header must not make us read elsewhere.
@@ -100,7 +66,7 @@ impl RingFile {
         let (file, version) = open_checked(path, options)?;
         let header = Mapping::new(&file, 0, header_size(version), protection).map_err(RingFileError::Io)?;
         let converted = (version == version1::VERSION).then(|| read_header(&file, version)).transpose()?;
-        let path = path.to_owned();
+        let (path, header) = (path.to_owned(), Arc::new(header));
         let (rings, is_whole) = (Vec::new(), true);
         let mut opened = Self { path, file, header, converted, slots: 0, rings, is_whole, protection };
         opened.slots = slots_of(opened.header())?;
@@ -140,6 +106,11 @@ impl RingFile {
         }
         // SAFETY: a mapping of that size, checked to be one of ours; every bit pattern is a valid header.
         unsafe { &*self.header.at.cast() }
+    }
+
+    /// Its header, for another thread: it stays mapped while the result exists. `None` of a [copy](Self::is_copy).
+    pub fn shared_header(&self) -> Option<SharedHeader> {
+        (!self.is_copy()).then(|| SharedHeader(Arc::clone(&self.header)))
     }
 
     /// The owner of the opened file, whatever its path leads to now.
@@ -229,43 +200,16 @@ impl RingMemory {
     }
 }
 
-/// Number of slots beyond which a header is rejected: no process has as many.
-const MOST_SLOTS: u32 = 1 << 20;
-/// Number of rings beyond which a header is rejected.
-pub const MOST_RINGS: u32 = crate::ring::layout::RINGS;
+/// The mapped header of a ring file, shared with the [`RingFile`] that has opened it.
+#[derive(Clone)]
+pub struct SharedHeader(Arc<Mapping>);
 
-/// Opens a ring file and checks magic, version and length; returns it with its version.
-pub(crate) fn open_checked(path: &Path, options: &mut OpenOptions) -> Result<(File, u32), RingFileError> {
-    // A FIFO in a directory that others may write to must not stop us.
-    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
-    let file = file.map_err(RingFileError::Io)?;
-    let about = file.metadata().map_err(RingFileError::Io)?;
-    let mut start = [0u8; 12];
-    if !about.is_file() || file.read_exact_at(&mut start, 0).is_err() || start[..8] != MAGIC.to_le_bytes() {
-        return Err(RingFileError::NotOurs);
+impl SharedHeader {
+    /// The header.
+    pub fn get(&self) -> &Header {
+        // SAFETY: a mapping of that size, checked to be one of ours; every bit pattern is a valid header.
+        unsafe { &*self.0.at.cast() }
     }
-    let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
-    if version != VERSION && version != version1::VERSION {
-        return Err(RingFileError::Version(version));
-    }
-    let header = header_size(version);
-    if about.size() < header as u64 {
-        return Err(RingFileError::Short(about.size(), header));
-    }
-    Ok((file, version))
-}
-
-/// Size of the header of a ring file of a known version.
-pub(crate) fn header_size(version: u32) -> usize {
-    if version == version1::VERSION { version1::HEADER } else { size_of::<Header>() }
-}
-
-/// Number of slots of each ring, if the header is plausible.
-pub(crate) fn slots_of(header: &Header) -> Result<usize, RingFileError> {
-    let slots = header.slots;
-    let is_plausible =
-        slots.is_power_of_two() && slots <= MOST_SLOTS && header.stride >= crate::ring::layout::stride(slots);
-    if is_plausible { Ok(slots as usize) } else { Err(RingFileError::NotOurs) }
 }
 
 /// Locks a ring file for a drain, until `file` is closed.
@@ -331,6 +275,8 @@ pub(crate) struct Mapping {
 
 // SAFETY: memory that any thread may read; what is written there is atomic.
 unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(file: &File, begin: u64, length: usize, protection: libc::c_int) -> io::Result<Self> {

@@ -14,11 +14,12 @@ impl Ring<'_> {
         let mut count = 0;
         while count < most {
             let number = from.wrapping_add(count as u64);
-            let rest = &self.slots[number as usize & (self.slots.len() - 1)..];
+            // Those without storage are not read.
+            let rest = self.slots[..self.stored()].get(number as usize & (self.slots.len() - 1)..).unwrap_or_default();
             let chunk = &rest[..rest.len().min(most - count).min(CHUNK)];
             let copied = copy(chunk, number, out);
             count += copied;
-            if copied < chunk.len() {
+            if copied < chunk.len() || chunk.is_empty() {
                 break;
             }
         }

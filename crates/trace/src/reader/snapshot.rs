@@ -8,24 +8,20 @@
 //! other, are equal: a writer clears the head before it changes a word, no head comes back, and so a word that is newer
 //! than its head in the first copy has another head in the second one.
 
-use crate::origin::header_of;
-use crate::reader::mapped::{MOST_RINGS, Mapping, RingFileError, header_size, open_checked, slots_of};
-use crate::reader::view::Ring;
+use crate::reader::mapped::Mapping;
+use crate::reader::opening::{MOST_RINGS, RingFileError, TRIES, open_checked, read_header, slots_of};
+use crate::reader::view::{Ring, newest};
 use crate::record::slot::Slot;
 use crate::ring::layout::{CONTROL, Control, Header};
 use crate::sync::{Ordering, fence};
-use crate::system::clock::Moment;
 use crate::version1;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::offset_of;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Number of attempts to copy something that changes during the copy.
-const TRIES: usize = 1000;
 /// Number of slots that are read at once.
 const CHUNK: usize = 1024;
 const SLOT: usize = size_of::<Slot>();
@@ -244,9 +240,8 @@ impl RingSnapshot {
 
     /// The number behind the newest slot.
     fn seen_end(&self) -> u64 {
-        let ring = self.ring();
-        let ends =
-            self.written.iter().map(|range| Ring { slots: &ring.slots[range.clone()], ..ring }.end(self.drained));
+        let slots = self.ring().slots;
+        let ends = self.written.iter().map(|range| newest(&slots[range.clone()], self.drained));
         ends.max().unwrap_or(self.drained)
     }
 }
@@ -281,36 +276,6 @@ fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Copies a header of a known version beside its process and its drain, which may write to it.
-pub(crate) fn read_header(file: &File, version: u32) -> Result<Box<Header>, RingFileError> {
-    let copy = || {
-        let mut bytes = vec![0; header_size(version)];
-        file.read_exact_at(&mut bytes, 0).map_err(RingFileError::Io)?;
-        Ok(if version == version1::VERSION { version1::upgrade_header(&bytes) } else { bytes })
-    };
-    let later = offset_of!(Header, later)..offset_of!(Header, later) + size_of::<Moment>();
-    let mut before = copy()?;
-    fence(Ordering::Acquire);
-    let mut header = copy()?;
-    for _ in 0..TRIES {
-        if before[later.clone()] == header[later.clone()] {
-            break;
-        }
-        fence(Ordering::Acquire);
-        before = std::mem::replace(&mut header, copy()?);
-    }
-    if before[later.clone()] != header[later.clone()] {
-        header[later].fill(0);
-    }
-    // The first byte of such a text is stored last: one that was there before the second copy says that the text is whole.
-    for text in [offset_of!(Header, product), offset_of!(Header, cann), offset_of!(Header, maps)] {
-        if before[text] == 0 {
-            header[text] = 0;
-        }
-    }
-    header_of(&header).ok_or(RingFileError::NotOurs)
 }
 
 #[cfg(all(test, not(miri)))]

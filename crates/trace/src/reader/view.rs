@@ -1,6 +1,6 @@
 //! One ring as its reader sees it, mapped or copied.
 
-use crate::record::slot::{Head, Layout, Slot, State, Words};
+use crate::record::slot::{Head, Layout, Note, Slot, State, Words};
 use crate::record::{self, annotation};
 use crate::ring::layout::{CHANGING, Control};
 use crate::sync::{Ordering, spin_loop};
@@ -38,12 +38,19 @@ pub struct SlotRun {
     pub overwritten: u64,
 }
 
+impl SlotRun {
+    /// Number of slots behind the last record that the writer has jumped over.
+    pub fn jumped(&self) -> u64 {
+        if self.slots.is_empty() { 0 } else { self.next - (self.first + self.slots.len() as u64) }
+    }
+}
+
 /// One ring of a process.
 #[derive(Clone, Copy)]
 pub struct Ring<'a> {
     /// Its state.
     pub control: &'a Control,
-    /// Its slots; their number is a power of two.
+    /// Its slots; their number is a power of two. Those without storage must not be read: that would allocate them.
     pub slots: &'a [Slot],
 }
 
@@ -70,14 +77,35 @@ impl Ring<'_> {
         &self.slots[number as usize & (self.slots.len() - 1)]
     }
 
+    /// Number of slots that have storage.
+    pub fn stored(&self) -> usize {
+        match self.control.reserved.load(Ordering::Relaxed) as usize {
+            0 => self.slots.len(),
+            stored => stored.min(self.slots.len()),
+        }
+    }
+
+    fn has_storage(&self, number: u64) -> bool {
+        (number as usize & (self.slots.len() - 1)) < self.stored()
+    }
+
+    /// The first number of the lap behind that of `number`: see [`crate::ring::room`].
+    fn next_lap(&self, number: u64) -> u64 {
+        (number | (self.slots.len() as u64 - 1)).saturating_add(1)
+    }
+
+    /// The number with which the writer went on behind this slot, if that is not the next one.
+    fn jump(&self, number: u64, slot: &Words) -> Option<u64> {
+        let head = Head(slot[0]);
+        let is_jump = head.layout() == Layout::Note && head.function() == Note::Skip as u16;
+        // A damaged ring must not lead far away.
+        let is_near = |to: &u64| (2..=self.slots.len() as u64).contains(&to.wrapping_sub(number));
+        Some(slot[2]).filter(|to| is_jump && is_near(to))
+    }
+
     /// The number behind the newest slot, at least `from`.
     pub fn end(&self, from: u64) -> u64 {
-        let newest = |slot: &Slot| match slot.head() {
-            head if head.state() == State::Free => from,
-            head => head.number(from).saturating_add(1).max(from),
-        };
-        // A number far from `from` is an old one that was never overwritten, and lies below it.
-        self.slots.iter().map(newest).max().unwrap_or(from)
+        newest(&self.slots[..self.stored()], from)
     }
 
     /// Whether the slot of this number is published.
@@ -89,29 +117,44 @@ impl Ring<'_> {
     /// As [`end`](Self::end), where no more than `gap` slots in a row are missing. Reads no further than it must: a load from
     /// a page that was never written to would allocate it.
     pub fn end_near(&self, from: u64, gap: u64) -> u64 {
-        let mut end = from;
-        for number in from..from + self.slots.len() as u64 {
+        let (mut end, mut number) = (from, from);
+        for _ in 0..self.slots.len() {
+            if !self.has_storage(number) {
+                break;
+            }
             let head = self.slot(number).head();
             match (head.state() != State::Free).then(|| head.number(number)) {
                 // Overwritten: the whole ring was written to.
                 Some(shown) if shown > number => return self.end(from),
-                Some(shown) if shown == number => end = number + 1,
+                Some(shown) if shown == number => {
+                    let jump = self.slot(number).read().and_then(|slot| self.jump(number, &slot));
+                    end = jump.unwrap_or(number + 1);
+                    number = end;
+                    continue;
+                }
                 _ if number >= end + gap => break,
                 _ => {}
             }
+            number += 1;
         }
         end
     }
 
     /// Whether the writer is so far ahead of a call in flight that it is not waited for.
     fn is_overtaken(&self, number: u64) -> bool {
-        let slots = self.slots.len() as u64;
+        let slots = self.stored() as u64;
+        let ahead = self.control.mark.load(Ordering::Relaxed).saturating_sub(number);
+        let has_laps = slots < self.slots.len() as u64;
+        if ahead > slots / 4 || has_laps && ahead > self.next_lap(number) - number {
+            return true;
+        }
         // Several probes, because one may hit a gap. (A relaxed load is enough: the fence of the next `Slot::read` orders it.)
-        [slots / 4, slots / 4 + 1, slots / 2, slots / 4 * 3, slots - 1].into_iter().any(|ahead| {
-            let probe = number.wrapping_add(ahead);
-            let head = self.slot(probe).head();
-            head.state() != State::Free && head.number(probe) >= probe
-        })
+        !has_laps
+            && [slots / 4, slots / 4 + 1, slots / 2, slots / 4 * 3, slots - 1].into_iter().any(|ahead| {
+                let probe = number.wrapping_add(ahead);
+                let head = self.slot(probe).head();
+                head.state() != State::Free && head.number(probe) >= probe
+            })
     }
 
     /// Whether an outermost call that begins at this number has ended. Then no earlier call is in flight, unless a signal
@@ -197,8 +240,8 @@ impl Ring<'_> {
     /// are empty most of the time.
     #[inline]
     pub fn has_more(&self, from: u64) -> bool {
-        let head = self.slot(from).head();
-        (head.state() != State::Free && head.number(from) >= from) || self.is_forsaken(from)
+        let is_shown = |head: Head| head.state() != State::Free && head.number(from) >= from;
+        self.has_storage(from) && is_shown(self.slot(from).head()) || self.is_forsaken(from)
     }
 
     /// Number behind the last slot to read, from `from` on; no limit for a living process.
@@ -229,14 +272,23 @@ impl Ring<'_> {
                 }
                 break;
             }
-            let left = usize::try_from(end - run.next).unwrap_or(usize::MAX);
-            let plain = self.plain_run(run.next, left.min(most - run.slots.len()), &mut run.slots);
+            let at = run.next;
+            let start = run.slots.len();
+            if !self.has_storage(at) {
+                // Nothing was ever written there: the writer was ended before it could say where it goes on.
+                if start > 0 || how.is_live() && !self.is_forsaken(at) {
+                    break;
+                }
+                run.next = self.next_lap(at).min(end);
+                run.first = run.next;
+                continue;
+            }
+            let left = usize::try_from(end - at).unwrap_or(usize::MAX);
+            let plain = self.plain_run(at, left.min(most - start), &mut run.slots);
             if plain > 0 {
                 run.next += plain as u64;
                 continue;
             }
-            let at = run.next;
-            let start = run.slots.len();
             let mut seen = self.see(at, &mut run.slots);
             // In a living process a slot that was given up looks like one whose writer is delayed by its signal handlers,
             // however many calls these make. It is waited for, and calls that find the ring full are counted. (Given
@@ -264,6 +316,10 @@ impl Ring<'_> {
                         run.slots[start][0] = head.passed().0;
                     }
                     run.next = run.next.saturating_add(count as u64);
+                    if let Some(to) = self.jump(at, &run.slots[start]) {
+                        run.next = to;
+                        break;
+                    }
                 }
                 // A run has no holes: the next call continues here.
                 Lookup::Gap | Lookup::Lapped if start > 0 => break,
@@ -291,4 +347,14 @@ impl Ring<'_> {
     pub fn give_back(&self, next: u64) {
         self.control.drained.store(next, Ordering::Release);
     }
+}
+
+/// The number behind the newest of some slots, at least `from`.
+pub(crate) fn newest(slots: &[Slot], from: u64) -> u64 {
+    let end = |slot: &Slot| match slot.head() {
+        head if head.state() == State::Free => from,
+        head => head.number(from).saturating_add(1).max(from),
+    };
+    // A number far from `from` is an old one that was never overwritten, and lies below it.
+    slots.iter().map(end).max().unwrap_or(from)
 }

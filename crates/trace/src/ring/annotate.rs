@@ -3,6 +3,7 @@
 use crate::record::annotation::{AnnotationRef, IN_FIRST, IN_OTHERS, word};
 use crate::record::slot::{Head, Layout, Note};
 use crate::ring::cursor::{RingCursor, add_local};
+use crate::ring::storage::{Need, Storage};
 use crate::sync::Ordering;
 
 impl RingCursor {
@@ -11,7 +12,13 @@ impl RingCursor {
     ///
     /// # Safety
     /// The cursor is open, and the calling thread's.
-    pub unsafe fn annotate(&self, annotation: &AnnotationRef<'_>, now: u64, wait: impl FnMut() -> bool) -> bool {
+    pub unsafe fn annotate(
+        &self,
+        annotation: &AnnotationRef<'_>,
+        now: u64,
+        storage: &dyn Storage,
+        wait: impl FnMut() -> bool,
+    ) -> bool {
         let slots = annotation.slots();
         let ring = self.slots();
         let number = match self.claim_in(ring, slots) {
@@ -19,13 +26,14 @@ impl RingCursor {
             Err(number) => {
                 // None in the child of a handler that has just forked.
                 let Some(control) = self.control() else { return false };
-                if !self.wait_for_room(control, number, slots, wait) {
+                let need = Need { slots, now, reserve: control.reserve.load(Ordering::Relaxed).into() };
+                let Some(number) = self.find_room(control, number, need, storage, wait) else {
                     if control.are_losses_recorded() {
                         control.lost_since.store(now, Ordering::Relaxed);
                     }
                     add_local(&control.notes_lost, 1);
                     return false;
-                }
+                };
                 // SAFETY: the caller's promise.
                 unsafe { self.record_losses(control, now) };
                 number

@@ -3,13 +3,15 @@
 //! What a call needs lies in one cache line, the thread's [`RingCursor`], in memory of the thread. A claim is one
 //! instruction, because a signal handler of the thread may claim at any time. One compare then covers "no ring yet",
 //! "check whether there is room" and "full". A second one detects a fork child, which has a copy of its parent's cursor
-//! and no ring: see [`crate::system::generation`].
+//! and no ring: see [`crate::system::generation`]. What happens when a claim reaches the limit is in [`super::room`].
 
+use super::storage::{Bounds, FixedStorage, Need};
 use crate::record::EffectClasses;
 use crate::record::reasons::SlowPathReasons;
 use crate::record::slot::{Head, Layout, Note, Slot};
 use crate::ring::layout::{Control, Mode};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::system::clock::ticks;
 use crate::system::generation;
 
 /// Position of a thread in its ring. All zero: the thread has no ring.
@@ -22,18 +24,20 @@ pub struct RingCursor {
     pub limit: AtomicU64,
     /// The slots.
     pub slots: AtomicPtr<Slot>,
-    /// Number of slots minus 1; the number of slots is a power of two.
-    pub mask: AtomicU64,
+    /// Which of the slots are used: see [`Bounds`].
+    pub(super) bounds: AtomicU64,
     /// The address of the outermost frame of a call under way, or 0.
     pub outermost: AtomicUsize,
     /// The [`generation`] of the process that owns the ring.
     pub(crate) generation: core::sync::atomic::AtomicU64,
     /// The ring's shared state.
     pub(crate) control: AtomicPtr<Control>,
+    /// Number of slots minus 1; the number of slots is a power of two. Not all of them need have storage.
+    pub(super) mask: AtomicU32,
     /// A [`crate::system::clock::Clock`].
-    pub clock: AtomicU32,
+    clock: AtomicU16,
     /// A [`Mode`].
-    pub mode: AtomicU32,
+    mode: AtomicU16,
 }
 
 #[cfg(not(loom))]
@@ -43,7 +47,7 @@ const _: () = assert!(size_of::<RingCursor>() == 64);
 #[derive(Clone, Copy)]
 pub struct Slots {
     first: *const Slot,
-    mask: u64,
+    mask: u32,
     /// Its [`generation`].
     pub generation: u64,
 }
@@ -58,7 +62,7 @@ impl Slots {
     /// Address of the slot with this number; dangling if the cursor has no ring.
     #[inline(always)]
     pub fn at(self, number: u64) -> *const Slot {
-        self.first.wrapping_add((number & self.mask) as usize)
+        self.first.wrapping_add((number as u32 & self.mask) as usize)
     }
 }
 
@@ -84,24 +88,6 @@ impl RingCursor {
         control.filter(|_| self.slots().are_ours())
     }
 
-    /// Gives up a claim of one slot that found no room. If a signal handler has claimed behind it, there was room, and the
-    /// slot must be filled, or the drain would wait for it: it repeats the note that names the thread.
-    ///
-    /// # Safety
-    /// The calling thread's cursor.
-    #[cold]
-    #[inline(never)]
-    pub unsafe fn give_up(&self, claimed: u64) {
-        let slots = self.slots();
-        let Some(control) = self.control() else { return };
-        if !self.give_back(claimed, 1) && claimed < self.room(control) {
-            let words = [0, u64::from(control.owner.load(Ordering::Relaxed))];
-            // SAFETY: slots of a cursor that is open stay mapped, and this one is ours.
-            let slot = unsafe { &*slots.at(claimed) };
-            slot.put(Head::done(claimed, Layout::Note, Note::Thread as u16), &words);
-        }
-    }
-
     /// Returns a [`claim`](Self::claim) that nothing was written to; `false` if a signal handler has claimed since.
     pub(crate) fn give_back(&self, claimed: u64, slots: u64) -> bool {
         replace_local(&self.next, claimed + slots, claimed)
@@ -123,20 +109,38 @@ impl RingCursor {
         unsafe { &*self.slots().at(number) }
     }
 
-    /// Opens the cursor on `slots`, from number `next` on; once in its life. `false` if it is open or is being opened: the
-    /// caller may be a signal handler that has interrupted that.
-    pub fn open(&self, control: &Control, slots: &[Slot], mode: Mode, next: u64) -> bool {
+    /// Opens the cursor on `slots`, from number `next` on; once in its life. `stored` of the slots have storage: all of
+    /// them, or fewer than that. `false` if it is open or is being opened: the caller may be a signal handler that has
+    /// interrupted that.
+    pub fn open(&self, control: &Control, slots: &[Slot], stored: u32, mode: Mode, next: u64) -> bool {
         let (none, at) = (core::ptr::null_mut(), core::ptr::from_ref(control).cast_mut());
         if self.control.compare_exchange(none, at, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false;
         }
         self.slots.store(slots.as_ptr().cast_mut(), Ordering::Relaxed);
-        self.mask.store(slots.len() as u64 - 1, Ordering::Relaxed);
-        self.mode.store(mode as u32, Ordering::Relaxed);
+        self.mask.store(slots.len() as u32 - 1, Ordering::Relaxed);
+        self.mode.store(mode as u16, Ordering::Relaxed);
+        self.bounds.store(Bounds::of(stored).word(), Ordering::Relaxed);
+        control.reserved.store(stored, Ordering::Relaxed);
         self.next.store(next, Ordering::Relaxed);
         self.generation.store(generation::current(), Ordering::Relaxed);
-        self.limit.store(self.room(control), Ordering::Relaxed);
+        self.set_first_limit(control, next);
         true
+    }
+
+    /// What a writer does when the ring is full.
+    pub fn is_mode(&self, mode: Mode) -> bool {
+        self.mode.load(Ordering::Relaxed) == mode as u16
+    }
+
+    /// The clock that times of the ring are read from; set once, when the cursor was opened.
+    pub fn set_clock(&self, clock: u32) {
+        self.clock.store(clock as u16, Ordering::Relaxed);
+    }
+
+    /// The present time in ticks of the ring's clock.
+    pub fn now(&self) -> u64 {
+        ticks(self.clock.load(Ordering::Relaxed).into())
     }
 
     /// Ends the call in `slot`: by plain stores if no slot was claimed behind it.
@@ -149,76 +153,6 @@ impl RingCursor {
     /// Whether the cursor has a ring of this process: not before the first copy, and not after a fork.
     pub fn is_open(&self) -> bool {
         self.control().is_some()
-    }
-
-    /// Number of the first slot that is not free to be written.
-    fn room(&self, control: &Control) -> u64 {
-        if self.mode.load(Ordering::Relaxed) == Mode::Flight as u32 {
-            return u64::MAX;
-        }
-        control.drained.load(Ordering::Acquire) + self.mask.load(Ordering::Relaxed) + 1
-    }
-
-    /// Checks the room again after a [`claim`](Self::claim) without room. If there is none, the claim is returned and the
-    /// call counted as not recorded. `now` is in ticks; `wait` may wait and returns whether to check once more.
-    ///
-    /// # Safety
-    /// The cursor is open, and the calling thread's.
-    pub unsafe fn make_room(&self, claimed: u64, slots: u64, now: u64, wait: impl FnMut() -> bool) -> Option<u64> {
-        // None in the child of a handler that has just forked.
-        let control = self.control()?;
-        if self.wait_for_room(control, claimed, slots, wait) {
-            // SAFETY: the caller's promise.
-            unsafe { self.record_losses(control, now) };
-            return Some(claimed);
-        }
-        if control.are_losses_recorded() {
-            control.lost_since.store(now, Ordering::Relaxed);
-        }
-        add_local(&control.not_recorded, 1);
-        None
-    }
-
-    /// Whether the ring is as full as at the call before, which was not recorded either. The claim is then returned and the
-    /// call counted: a host that is faster than the drain is not slowed down further.
-    ///
-    /// # Safety
-    /// The cursor is open, and the calling thread's.
-    #[inline(always)]
-    pub unsafe fn is_still_full(&self, claimed: u64, slots: u64) -> bool {
-        // None in the child of a handler that has just forked.
-        let Some(control) = self.control() else { return false };
-        let is_losing = control.not_recorded.load(Ordering::Relaxed) != control.told.load(Ordering::Relaxed);
-        let is_waiting = self.mode.load(Ordering::Relaxed) == Mode::Lossless as u32;
-        if !is_losing || is_waiting || claimed + slots <= self.room(control) || !self.give_back(claimed, slots) {
-            return false;
-        }
-        add_local(&control.not_recorded, 1);
-        true
-    }
-
-    /// Checks whether there is room for a claim by now, as long as `wait` says so; returns the claim if there is none.
-    pub(crate) fn wait_for_room(
-        &self,
-        control: &Control,
-        claimed: u64,
-        slots: u64,
-        mut wait: impl FnMut() -> bool,
-    ) -> bool {
-        let end = claimed + slots;
-        let look = || {
-            let limit = self.room(control);
-            self.limit.store(limit, Ordering::Relaxed);
-            end <= limit
-        };
-        while !look() {
-            if !wait() {
-                // A handler that came in between has returned its own claim; or it has found room, and then
-                // there is room for this one too; or it has jumped away, and these slots stay a gap.
-                return !self.give_back(claimed, slots) && look();
-            }
-        }
-        true
     }
 
     /// Writes a note of what was lost since the last such note, if there is room for it.
@@ -255,10 +189,12 @@ impl RingCursor {
             Ok(number) => number,
             Err(number) => {
                 // None in the child of a handler that has just forked.
-                if !self.control().is_some_and(|control| self.wait_for_room(control, number, 1, || false)) {
-                    return false;
+                let Some(control) = self.control() else { return false };
+                let need = Need { slots: 1, now: self.now(), reserve: 0 };
+                match self.find_room(control, number, need, &FixedStorage, || false) {
+                    Some(number) => number,
+                    None => return false,
                 }
-                number
             }
         };
         // SAFETY: a claim that found room says that the cursor was open, and slots stay mapped.
@@ -321,7 +257,7 @@ fn load_local(word: &AtomicU64) -> u64 {
 
 /// Replaces `old` by `new` in a word that only this thread and its signal handlers change; as [`add_local`].
 #[inline(always)]
-fn replace_local(word: &AtomicU64, old: u64, new: u64) -> bool {
+pub(super) fn replace_local(word: &AtomicU64, old: u64, new: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
     {
         let found: u64;

@@ -3,6 +3,7 @@
 //! Nothing here allocates, locks or leaves a descriptor open. All of it is a cold path, on a stack that may be small.
 
 use crate::record::slot::Slot;
+use crate::ring::growth::{self, has_space_for_a_ring};
 use crate::ring::layout::{CONTROL, Control, FIRST, HEADER, Header, MAGIC, PREFIX, SUFFIX, VERSION, stride};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::system::clock;
@@ -51,12 +52,42 @@ pub struct OwnRingFile {
     pub inode: u64,
     /// [`Header::pid`].
     pub pid: u32,
-    /// [`Header::slots`].
-    pub slots: u32,
+    /// Slots of its rings.
+    pub size: RingSize,
     /// [`Header::clock`].
     pub clock: u32,
     /// [`Header::born_ns`].
     pub born_ns: u64,
+}
+
+/// How large the rings of a file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingSize {
+    /// Number of slots that there is address space for, a power of two: [`Header::slots`].
+    pub capacity: u32,
+    /// Number of slots that have storage from the beginning.
+    pub stored: u32,
+}
+
+impl RingSize {
+    /// Rings that do not grow.
+    pub const fn fixed(slots: u32) -> Self {
+        Self { capacity: slots, stored: slots }
+    }
+
+    const fn is_fixed(self) -> bool {
+        self.capacity == self.stored
+    }
+
+    /// Bytes of a ring, as far as they have storage from the beginning.
+    const fn stored_bytes(self) -> usize {
+        CONTROL + self.stored as usize * size_of::<Slot>()
+    }
+
+    /// Bytes of a ring.
+    const fn bytes(self) -> usize {
+        CONTROL + self.capacity as usize * size_of::<Slot>()
+    }
 }
 
 /// The `pid` and `born_ns` of the file that was made last; a fork child has those of its parent.
@@ -97,8 +128,9 @@ fn about(path: &Path) -> Option<libc::stat> {
 }
 
 /// Makes this process's file in `ring_dir` and maps its header for good; `fill` completes the header before a reader
-/// accepts it. Changes errno.
-pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Result<OwnRingFile, RingSetupError> {
+/// accepts it. Rings do not grow where the process has a limit on file size or address space. Changes errno.
+pub fn create(ring_dir: &[u8], size: RingSize, fill: impl FnOnce(&mut Header)) -> Result<OwnRingFile, RingSetupError> {
+    let size = if may_grow() { size } else { RingSize::fixed(size.stored) };
     let born_ns = clock::realtime_ns();
     // SAFETY: asks for our own numbers.
     let (pid, uid) = unsafe { (libc::getpid() as u32, libc::getuid()) };
@@ -125,7 +157,6 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
         unsafe { ptr::write_bytes(at.cast::<u8>(), 0, HEADER) };
         Ok((at, opened.st_ino))
     });
-    drop(file);
     let (at, inode) = match mapped {
         Ok(mapped) => mapped,
         Err(failure) => {
@@ -140,18 +171,20 @@ pub fn create(ring_dir: &[u8], slots: u32, fill: impl FnOnce(&mut Header)) -> Re
     header.version = VERSION;
     header.size = size_of::<Header>() as u32;
     (header.pid, header.uid, header.born_ns) = (pid, uid, born_ns);
-    header.slots = slots;
+    header.slots = size.capacity;
     header.first = FIRST;
-    header.stride = stride(slots);
+    header.stride = stride(size.capacity);
     let chosen = clock::choose();
     let clock = chosen as u32;
     header.clock = clock;
     header.ticks_hz = clock::hz(chosen);
     header.born.set(clock);
     fill(header);
+    growth::renew(header, file.number());
+    drop(file);
     // A reader that sees the magic sees all of the header.
     header.magic.store(MAGIC, Ordering::Release);
-    Ok(OwnRingFile { header, inode, pid, slots, clock, born_ns })
+    Ok(OwnRingFile { header, inode, pid, size, clock, born_ns })
 }
 
 impl OwnRingFile {
@@ -165,20 +198,27 @@ impl OwnRingFile {
     pub fn add_rings(&self, ring_dir: &[u8], ring: u32, count: u32) -> Result<AddedRings, RingSetupError> {
         let mut path = Path::new();
         name(&mut path, ring_dir, self.pid, self.born_ns)?;
-        let stride = stride(self.slots);
+        let size = self.size;
+        let stride = stride(size.capacity);
         let begin = FIRST + u64::from(ring) * stride;
-        let size = CONTROL + self.slots as usize * size_of::<Slot>();
-        let end = |count: u32| u64::from(count - 1) * stride + size as u64;
+        let end = |count: u32| u64::from(count - 1) * stride + size.bytes() as u64;
         let count = check_limits(ring_dir, begin + end(count)).map(|()| count);
         let count = count.or_else(|_| check_limits(ring_dir, begin + end(1)).map(|()| 1))?;
         let file = open(&path, 0)?;
         if !file.about().is_ok_and(|about| about.st_ino == self.inode) {
             return Err(RingSetupError::Gone);
         }
-        reserve(file.number(), begin, size)?;
-        let reserved = |nth: &u32| reserve(file.number(), begin + u64::from(*nth) * stride, size).is_ok();
+        reserve(file.number(), begin, size.stored_bytes())?;
+        let reserved =
+            |nth: &u32| reserve(file.number(), begin + u64::from(*nth) * stride, size.stored_bytes()).is_ok();
         let count = 1 + (1..count).take_while(reserved).count() as u32;
-        let present = if count == 1 && ring < WHOLE { Present::All } else { Present::Later };
+        if !size.is_fixed() {
+            // The file must be as long as what is mapped. By a reservation, which never makes it shorter: other threads add
+            // rings at once.
+            reserve(file.number(), begin + u64::from(count) * stride - 1, 1)?;
+        }
+        let is_whole = count == 1 && ring < WHOLE;
+        let present = if is_whole && size.is_fixed() { Present::All } else { Present::Later };
         let at = map(&file, begin, end(count) as usize, present)?;
         let is_clear = is_clear(&file, begin, end(count));
         for nth in 0..count as usize {
@@ -186,23 +226,32 @@ impl OwnRingFile {
             unsafe {
                 let at = at.byte_add(nth * stride as usize);
                 if !is_clear {
-                    ptr::write_bytes(at.cast::<u8>(), 0, size);
+                    ptr::write_bytes(at.cast::<u8>(), 0, size.stored_bytes());
                 }
                 if present == Present::Later {
                     // Before Linux 5.14 these pages come with the first stores.
-                    libc::madvise(at, FRONT, POPULATE_WRITE);
+                    let _ = populate(at, if is_whole { size.stored_bytes() } else { FRONT.min(size.stored_bytes()) });
                 }
             }
         }
-        Ok(AddedRings { at, count, stride: stride as usize, slots: self.slots as usize })
+        Ok(AddedRings { at, count, stride: stride as usize, size })
     }
+}
+
+/// Gives storage to a part of a mapped file and makes it present; `Err` with errno if there is none. Changes errno.
+///
+/// # Safety
+/// Whole pages of a mapping of the caller's that stay mapped.
+pub unsafe fn populate(at: *mut c_void, bytes: usize) -> Result<(), c_int> {
+    // SAFETY: the caller's promise; contents do not change. Errno is the calling thread's own.
+    unsafe { if libc::madvise(at, bytes, POPULATE_WRITE) == 0 { Ok(()) } else { Err(*libc::__errno_location()) } }
 }
 
 /// Rings that were added, in one mapping.
 pub struct AddedRings {
     at: *mut c_void,
     stride: usize,
-    slots: usize,
+    size: RingSize,
     /// Number of rings.
     pub count: u32,
 }
@@ -210,7 +259,7 @@ pub struct AddedRings {
 impl AddedRings {
     /// Address and length of the mapping.
     pub fn memory(&self) -> (*const c_void, usize) {
-        (self.at, (self.count as usize - 1) * self.stride + CONTROL + self.slots * size_of::<Slot>())
+        (self.at, (self.count as usize - 1) * self.stride + self.size.bytes())
     }
 
     /// The ring with this index among them.
@@ -219,7 +268,7 @@ impl AddedRings {
         (nth < self.count).then(|| unsafe {
             let at = self.at.byte_add(nth as usize * self.stride);
             let slots = at.byte_add(CONTROL).cast::<Slot>();
-            (&*at.cast::<Control>(), core::slice::from_raw_parts(slots, self.slots))
+            (&*at.cast::<Control>(), core::slice::from_raw_parts(slots, self.size.capacity as usize))
         })
     }
 }
@@ -275,8 +324,19 @@ fn reserve(fd: c_int, begin: u64, size: usize) -> Result<(), RingSetupError> {
     if reserved == 0 { Ok(()) } else { Err(RingSetupError::System("posix_fallocate", reserved)) }
 }
 
-/// Whether a file of that size may be made, on a file system with enough free space for others: 16 MiB, or half of a
-/// smaller one.
+/// Whether rings may be larger than their storage: files and address space have no limit.
+fn may_grow() -> bool {
+    let is_unlimited = |resource| {
+        // SAFETY: a value of ours; all zero is a valid one, which the system fills.
+        unsafe {
+            let mut limit = core::mem::zeroed::<libc::rlimit>();
+            libc::getrlimit(resource, &mut limit) == 0 && limit.rlim_cur == libc::RLIM_INFINITY
+        }
+    };
+    is_unlimited(libc::RLIMIT_FSIZE) && is_unlimited(libc::RLIMIT_AS)
+}
+
+/// Whether a file of that size may be made, on a file system with enough free space for others.
 fn check_limits(dir: &[u8], size: u64) -> Result<(), RingSetupError> {
     let mut path = Path::new();
     path.push(dir);
@@ -290,12 +350,7 @@ fn check_limits(dir: &[u8], size: u64) -> Result<(), RingSetupError> {
         if libc::statvfs(path.as_c_str().as_ptr(), &mut about) != 0 {
             return Ok(()); // the creation of the file will report what is wrong
         }
-        let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
-        if bytes(about.f_bavail) < (bytes(about.f_blocks) / 2).min(16 << 20) {
-            Err(RingSetupError::NoRoom)
-        } else {
-            Ok(())
-        }
+        if has_space_for_a_ring(&about) { Ok(()) } else { Err(RingSetupError::NoRoom) }
     }
 }
 

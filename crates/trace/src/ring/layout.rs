@@ -105,8 +105,12 @@ pub struct Header {
     pub dir_device: u64,
     /// Inode of the output directory when the file was made; 0 if the directory did not exist.
     pub dir_inode: u64,
+    /// Bytes that the rings of the process may take together.
+    pub growth_limit: u64,
+    /// Not 0 if the process cannot give storage to a ring itself (before Linux 5.14): then the drain does it, ahead of need.
+    pub drain_allocates: AtomicU32,
     /// 0.
-    pub reserved: [u8; 32],
+    pub reserved: [u8; 20],
     /// The functions' names, one after the other, each with a NUL behind it; a record holds the position in this list.
     pub names: [u8; NAMES],
     /// The machine's name.
@@ -164,18 +168,31 @@ pub struct Control {
     pub lost_classes: AtomicU64,
     /// Number behind the last slot that was claimed when the writer last crossed a quarter of its ring.
     pub mark: AtomicU64,
-    /// Number behind the last slot that was written for the first time; 0 while that is not counted.
+    /// The first number of the present lap that lies in storage which no earlier lap has used; of an earlier lap, or 0, if
+    /// there is none. What a lap is: [`mod@crate::ring::room`].
     pub fresh: AtomicU64,
-    /// When the writer began its present round of the ring, in ticks; 0 while that is not measured.
+    /// When the writer began its present lap, in ticks.
     pub lap_began: AtomicU64,
+    /// The target of a jump whose note has to be written by a claim that was interrupted; 0 if there is none.
+    pub pending_jump: AtomicU64,
+    /// The number up to which slots were free for that note.
+    pub pending_room: AtomicU64,
+    /// The first number of the laps that use fewer slots than have storage.
+    pub shrunk_since: AtomicU64,
+    /// `drained` as it was when a call last found no room.
+    pub full_at: AtomicU64,
+    /// Number of slots that only tracked calls may use.
+    pub reserve: AtomicU32,
     /// Keeps the drain's line apart.
-    pub apart: [u64; 5],
+    pub apart: u32,
     /// All slots with smaller numbers have been drained; written by the drain alone.
     pub drained: AtomicU64,
     /// How many slots the drain found overwritten.
     pub overwritten: AtomicU64,
     /// How far `drained` was when the drain last wrote an orderly end.
     pub ended: AtomicU64,
+    /// Number of slots that the drain has given storage to, where the process cannot ([`Header::drain_allocates`]).
+    pub allocated: AtomicU32,
 }
 
 impl Control {

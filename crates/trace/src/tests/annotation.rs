@@ -5,11 +5,12 @@ use crate::record::slot::WORDS;
 use crate::record::slot::{Head, Layout, Note};
 use crate::record::{self, EffectClasses, Entry};
 use crate::ring::layout::Mode;
+use crate::ring::storage::FixedStorage;
 use crate::sync::Ordering;
 
 fn annotate(sample: &Sample, annotation: &AnnotationRef<'_>, now: u64) -> bool {
     // SAFETY: the cursor is open, and only this thread writes.
-    unsafe { sample.cursor.annotate(annotation, now, || false) }
+    unsafe { sample.cursor.annotate(annotation, now, &FixedStorage, || false) }
 }
 
 fn annotations(pass: &Pass) -> Vec<(u64, Annotation)> {
@@ -100,7 +101,7 @@ fn a_drain_beside_the_writer_sees_whole_texts_and_all_of_them() {
             for mark in 0..MARKS {
                 // SAFETY: the cursor is open, and only this thread writes.
                 assert!(unsafe {
-                    sample.cursor.annotate(&AnnotationRef::mark(&text(mark)), mark, || {
+                    sample.cursor.annotate(&AnnotationRef::mark(&text(mark)), mark, &FixedStorage, || {
                         std::thread::yield_now();
                         true
                     })

@@ -4,6 +4,7 @@ use crate::record::slot::Note;
 use crate::record::{EffectClasses, Entry};
 use crate::ring::cursor::RingCursor;
 use crate::ring::layout::Mode;
+use crate::ring::storage::FixedStorage;
 use crate::sync::Ordering;
 
 fn counts(sample: &Sample) -> [u64; 3] {
@@ -24,10 +25,11 @@ fn a_place_of_zeroes_has_no_room_and_is_not_open() {
 fn claims_are_consecutive_and_end_where_the_ring_does() {
     let sample = Sample::new(16, Mode::Audit, 100);
     assert_eq!(sample.cursor.claim(3), Ok(100));
-    assert_eq!(sample.cursor.claim(12), Ok(103));
-    assert_eq!(sample.cursor.claim(2), Err(115), "one slot is left");
-    assert!(sample.cursor.give_back(115, 2));
-    assert_eq!(sample.cursor.claim(1), Ok(115));
+    assert_eq!(sample.cursor.claim(12), Err(103), "the drain is to be woken behind a quarter of the ring");
+    assert!(sample.cursor.give_back(103, 12));
+    assert_eq!(sample.claim(12, 0), Some(103));
+    assert_eq!(sample.claim(2, 0), None, "one slot is left");
+    assert_eq!(sample.claim(1, 0), Some(115));
     assert_eq!(sample.cursor.claim(1), Err(116));
 }
 
@@ -132,7 +134,7 @@ fn a_call_that_finds_the_ring_still_full_is_counted_by_the_short_way() {
 #[test]
 fn whoever_waits_gets_room_as_soon_as_there_is_some() {
     let sample = Sample::new(16, Mode::Lossless, 0);
-    assert_eq!(sample.cursor.claim(16), Ok(0));
+    assert_eq!(sample.claim(16, 0), Some(0));
     let claimed = sample.cursor.claim(1).unwrap_err();
     let mut waits = 0;
     let wait = || {
@@ -141,7 +143,7 @@ fn whoever_waits_gets_room_as_soon_as_there_is_some() {
         true
     };
     // SAFETY: the cursor is open, and only this thread writes.
-    assert_eq!(unsafe { sample.cursor.make_room(claimed, 1, 0, wait) }, Some(16));
+    assert_eq!(unsafe { sample.cursor.make_room(claimed, 1, 0, &FixedStorage, wait) }, Some(16));
     assert_eq!((waits, counts(&sample)), (3, [0; 3]));
 }
 
@@ -157,10 +159,10 @@ fn a_handler_that_found_no_room_in_between_leaves_a_gap_and_no_wrong_number() {
         false
     };
     // SAFETY: the cursor is open, and only this thread writes.
-    assert_eq!(unsafe { sample.cursor.make_room(claimed, 2, 5, handler) }, None);
-    assert_eq!((counts(&sample)[0], sample.cursor.next.load(Ordering::Relaxed)), (1, 19));
+    assert_eq!(unsafe { sample.cursor.make_room(claimed, 2, 5, &FixedStorage, handler) }, None);
+    assert_eq!((counts(&sample)[0], sample.cursor.next.load(Ordering::Relaxed)), (1, 17));
     assert_eq!(sample.numbers(ReadMode::Drain).len(), 16);
-    assert_eq!(sample.begin(6).unwrap().number, 19);
+    assert_eq!(sample.begin(6).unwrap().number, 17);
 }
 
 #[test]
@@ -183,12 +185,12 @@ fn a_ring_is_taken_over_where_it_stands() {
 #[test]
 fn a_place_that_was_copied_from_the_process_that_forked_is_not_open() {
     let sample = Sample::new(16, Mode::Audit, 0);
-    assert!(!sample.cursor.open(&sample.control, &sample.slots, Mode::Audit, 9), "only once");
+    assert!(!sample.cursor.open(&sample.control, &sample.slots, 16, Mode::Audit, 9), "only once");
     sample.cursor.generation.store(crate::system::generation::current() + 1, Ordering::Relaxed);
     assert!(!sample.cursor.is_open() && sample.cursor.control().is_none());
     assert_eq!(sample.cursor.claim(1), Err(0));
     assert!(!sample.note(Note::Mark, &[1]), "nothing is written");
     // SAFETY: the test's own place.
-    let room = unsafe { sample.cursor.make_room(1, 1, 5, || false) };
+    let room = unsafe { sample.cursor.make_room(1, 1, 5, &FixedStorage, || false) };
     assert_eq!((room, counts(&sample)), (None, [0; 3]), "and nothing counted");
 }

@@ -6,6 +6,7 @@ use crate::record::annotation::{Annotation, AnnotationRef};
 use crate::record::slot::{Head, Layout, Note};
 use crate::record::{End, Entry};
 use crate::ring::layout::Mode;
+use crate::ring::storage::Pace;
 use crate::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -79,6 +80,8 @@ enum Fact {
 struct Model {
     sample: Sample,
     mode: Mode,
+    /// Whether numbers may be jumped over.
+    grows: bool,
     now: u64,
     open: Vec<(Open, u64)>,
     /// Claims of the ring's thread that nothing is written to, and how many slots of others never will be.
@@ -92,13 +95,16 @@ struct Model {
     gaps: u64,
     lost: u64,
     notes_lost: u64,
+    /// Annotations that were written where jumps may have moved them.
+    texts: u64,
 }
 
 impl Model {
-    fn new(slots: usize, mode: Mode, first: u64) -> Self {
+    fn new(stored: usize, slots: usize, mode: Mode, first: u64) -> Self {
         Self {
-            sample: Sample::new(slots, mode, first),
+            sample: Sample::growing(stored, slots, mode, first),
             mode,
+            grows: stored < slots,
             now: 0,
             open: Vec::new(),
             claims: Vec::new(),
@@ -111,6 +117,7 @@ impl Model {
             gaps: 0,
             lost: 0,
             notes_lost: 0,
+            texts: 0,
         }
     }
 
@@ -121,12 +128,13 @@ impl Model {
     /// Something was claimed: what lies behind `own` slots is a note of what was lost.
     fn claimed(&mut self, own: Option<u64>, before: u64) {
         match own {
+            Some(_) if self.grows => {}
             Some(slots) => (before + slots..self.next()).for_each(|number| {
                 self.facts.insert(number, Fact::Lost);
             }),
             None => {
                 self.lost += 1;
-                assert_eq!(self.next(), before, "what found no room is given back");
+                assert!(self.next() == before || self.grows, "what found no room is given back");
             }
         }
     }
@@ -136,7 +144,7 @@ impl Model {
         let open = if slots == 1 { self.sample.begin(self.now) } else { self.sample.begin_long(slots, self.now) };
         self.claimed(open.map(|_| slots), before);
         if let Some(open) = open {
-            assert_eq!(open.number, before);
+            assert!(open.number == before || self.grows);
             self.facts.insert(open.number, Fact::Call { begin: self.now, slots, end: None });
             self.open.push((open, self.now));
         }
@@ -150,7 +158,7 @@ impl Model {
         {
             *end = Some(End { duration: self.now - begin, code });
         }
-        if self.next() > before {
+        if self.next() > before && !self.grows {
             self.facts.insert(before, Fact::Late { of: open.number });
         }
     }
@@ -181,7 +189,13 @@ impl Model {
 
     /// What is shown is what was written there.
     fn check(&self, number: u64, entry: &Entry) {
-        match (entry, &self.facts[&number]) {
+        let fact = self.facts.get(&number);
+        if self.grows && fact.is_none() {
+            // Where a note lies depends on jumps.
+            assert!(!matches!(entry, Entry::Call(_)), "{number}: {entry:?}");
+            return;
+        }
+        match (entry, fact.unwrap_or_else(|| panic!("{number}: {entry:?}"))) {
             (Entry::Call(call), Fact::Call { begin, slots, end }) => {
                 assert_eq!((call.number, call.begin, call.site), (number, *begin, *begin));
                 let known = if *slots == 1 {
@@ -229,7 +243,7 @@ impl Model {
             }
             Step::Note => {
                 let before = self.next();
-                if self.sample.note(Note::Stack, &[self.now, 1, 2]) {
+                if self.sample.note(Note::Stack, &[self.now, 1, 2]) && !self.grows {
                     self.facts.insert(before, Fact::Note { id: self.now });
                 }
             }
@@ -238,8 +252,12 @@ impl Model {
                 let text = vec![b'a' + (self.now % 26) as u8; bytes];
                 let annotation = AnnotationRef::mark(&text);
                 // SAFETY: the cursor is open, and only this thread writes.
-                let is_written = unsafe { self.sample.cursor.annotate(&annotation, self.now, || false) };
-                if is_written {
+                let is_written =
+                    unsafe { self.sample.cursor.annotate(&annotation, self.now, &self.sample.storage, || false) };
+                if self.grows {
+                    self.notes_lost += u64::from(!is_written);
+                    self.texts += u64::from(is_written);
+                } else if is_written {
                     self.facts.insert(before, Fact::Annotation { ticks: self.now, bytes: bytes.min(256) });
                     let behind = before + annotation.slots();
                     (behind..self.next()).for_each(|number| _ = self.facts.insert(number, Fact::Lost));
@@ -303,7 +321,10 @@ impl Model {
         let load = |[one, other]: [&AtomicU64; 2]| (one.load(Ordering::Relaxed), other.load(Ordering::Relaxed));
         let told = load([&control.told, &control.notes_told]);
         assert_eq!(load([&control.not_recorded, &control.notes_lost]), (self.lost, self.notes_lost));
-        if self.mode == Mode::Audit {
+        if self.grows {
+            let texts = self.read.values().filter(|entry| matches!(entry, Entry::Annotation { .. })).count() as u64;
+            assert_eq!((self.overwritten, lost, texts), (0, told, self.texts));
+        } else if self.mode == Mode::Audit {
             assert_eq!((self.overwritten, lost, self.slots), (0, told, written));
             // Behind the last record no note names them.
             let claims = self.claims.iter().map(|claim| claim.end - claim.start).sum::<u64>();
@@ -328,8 +349,24 @@ proptest! {
         steps in prop::collection::vec(step(), 1..if cfg!(miri) { 60 } else { 300 }),
     ) {
         let mode = if is_flight { Mode::Flight } else { Mode::Audit };
-        let mut model = Model::new(1 << size, mode, first);
+        let mut model = Model::new(1 << size, 1 << size, mode, first);
         steps.iter().for_each(|step| model.step(step));
+        model.finish();
+    }
+
+    #[test]
+    fn a_ring_that_grows_and_shrinks_loses_no_record(
+        size in 4..6u32,
+        left in 0..100u32,
+        first in prop_oneof![Just(0u64), Just((1 << 40) - 250), 0..10u64],
+        steps in prop::collection::vec((step(), 0..3u8), 1..if cfg!(miri) { 60 } else { 300 }),
+    ) {
+        let mut model = Model::new(1 << size, 256, Mode::Audit, first);
+        model.sample.storage.left.set(left);
+        for (step, pace) in &steps {
+            model.sample.storage.pace.set([Pace::Quick, Pace::Steady, Pace::Slow][usize::from(*pace)]);
+            model.step(step);
+        }
         model.finish();
     }
 }

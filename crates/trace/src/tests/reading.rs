@@ -313,7 +313,7 @@ fn the_end_is_found_near_by_behind_what_is_missing() {
     assert_eq!(end(100), (100, 100));
     (0..4).for_each(|now| _ = done(&sample, now));
     assert_eq!(end(100), (104, 104));
-    sample.cursor.claim(3).unwrap();
+    sample.claim(3, 0).unwrap();
     assert_eq!(end(100), (104, 104), "claimed and not shown");
     done(&sample, 9);
     assert_eq!(end(100), (108, 108), "behind a gap");

@@ -5,7 +5,9 @@ use crate::record::slot::{Head, Layout, Note, Slot, end_word};
 use crate::record::{Entry, Extent, decode};
 use crate::ring::cursor::RingCursor;
 use crate::ring::layout::{Control, Mode};
+use crate::ring::storage::{Pace, Storage};
 use crate::sync::Ordering;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A ring and its writer.
@@ -14,6 +16,50 @@ pub struct Sample {
     pub control: Arc<Control>,
     pub slots: Arc<[Slot]>,
     pub cursor: RingCursor,
+    pub storage: SampleStorage,
+}
+
+// SAFETY: only the thread that writes uses the storage.
+unsafe impl Sync for SampleStorage {}
+
+/// Storage as a test has it.
+pub struct SampleStorage {
+    /// Number of slots that it has left.
+    pub left: Cell<u32>,
+    pub pace: Cell<Pace>,
+    pub smallest: u32,
+    /// Number of slots that were given back.
+    pub released: Cell<u32>,
+}
+
+impl Storage for SampleStorage {
+    fn extend(&self, _: &Control, slots: &[Slot], _: u32) -> bool {
+        let left = self.left.get().checked_sub(slots.len() as u32);
+        left.inspect(|left| self.left.set(*left)).is_some()
+    }
+
+    fn release(&self, slots: &[Slot]) {
+        // As a page that is allocated anew.
+        slots.iter().flat_map(|slot| &slot.0).for_each(|word| word.store(0, Ordering::Relaxed));
+        self.left.set(self.left.get() + slots.len() as u32);
+        self.released.set(self.released.get() + slots.len() as u32);
+    }
+
+    fn with_signals_blocked(&self, work: &dyn Fn()) {
+        work();
+    }
+
+    fn pace(&self, _: u64) -> Pace {
+        self.pace.get()
+    }
+
+    fn smallest(&self) -> u32 {
+        self.smallest
+    }
+
+    fn quick(&self) -> u32 {
+        u32::MAX
+    }
 }
 
 /// A call under way.
@@ -36,13 +82,24 @@ pub struct Pass {
 impl Sample {
     /// A ring whose first number is `next`.
     pub fn new(slots: usize, mode: Mode, next: u64) -> Self {
+        Self::growing(slots, slots, mode, next)
+    }
+
+    /// A ring that begins with `stored` of its slots.
+    pub fn growing(stored: usize, slots: usize, mode: Mode, next: u64) -> Self {
         let sample = Self {
             control: Arc::default(),
             slots: (0..slots).map(|_| Slot::default()).collect(),
             cursor: RingCursor::default(),
+            storage: SampleStorage {
+                left: Cell::new((slots - stored) as u32),
+                pace: Cell::new(Pace::Steady),
+                smallest: stored as u32,
+                released: Cell::new(0),
+            },
         };
         sample.control.drained.store(next, Ordering::Relaxed);
-        assert!(sample.cursor.open(&sample.control, &sample.slots, mode, next));
+        assert!(sample.cursor.open(&sample.control, &sample.slots, stored as u32, mode, next));
         sample
     }
 
@@ -60,7 +117,7 @@ impl Sample {
         match self.cursor.claim(slots) {
             Ok(number) => Some(number),
             // SAFETY: the cursor is open, and only this thread writes.
-            Err(claimed) => unsafe { self.cursor.make_room(claimed, slots, now, || false) },
+            Err(claimed) => unsafe { self.cursor.make_room(claimed, slots, now, &self.storage, || false) },
         }
     }
 
@@ -125,12 +182,11 @@ impl Sample {
 
     /// Another thread takes the ring over: the one that wrote here is gone.
     pub fn hand_over(&self) {
-        let next = self.ring().end(self.control.drained.load(Ordering::Relaxed));
-        let mode = self.cursor.mode.load(Ordering::Relaxed);
-        let mode = if mode == Mode::Flight as u32 { Mode::Flight } else { Mode::Audit };
+        let next = self.ring().end_near(self.control.drained.load(Ordering::Relaxed), self.slots.len() as u64);
+        let mode = if self.cursor.is_mode(Mode::Flight) { Mode::Flight } else { Mode::Audit };
         self.cursor.control.store(core::ptr::null_mut(), Ordering::Relaxed);
         self.cursor.outermost.store(0, Ordering::Relaxed);
-        assert!(self.cursor.open(&self.control, &self.slots, mode, next));
+        assert!(self.cursor.open(&self.control, &self.slots, self.ring().stored() as u32, mode, next));
         self.control.since.store(self.cursor.next.load(Ordering::Relaxed), Ordering::Release);
     }
 

@@ -9,10 +9,11 @@ use super::diagnostics::report;
 use super::exposition::{Socket, Textfile};
 use super::metrics::Metrics;
 use super::real_user::{RealUser, RealUsers};
-use super::search::{Round, Search};
-use super::system::{most_descriptors, signals, wait};
+use super::system::{most_descriptors, signals};
 use super::worker_process::{PipeState, StartRequest, WorkerProcess};
 use crate::files::own_user;
+use crate::recording::drain_loop::poll::{Watched, wait};
+use crate::recording::drain_loop::search::{Round, Search};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,8 +25,8 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest wait for something to happen.
-const WAIT: Duration = Duration::from_secs(1);
+/// The time from something that may change which users need a worker to the next look at all files.
+const ROUND: Duration = Duration::from_secs(1);
 /// How long files are looked at before workers are listened to again.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long the supervisor waits for further files after a new one.
@@ -79,7 +80,7 @@ struct Supervisor {
 /// Starts workers until a signal ends it.
 pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     let signals = signals()?;
-    let mut search = Search::new(&arguments.folder);
+    let mut search = Search::new(&arguments.folder, Watched::Arrivals);
     most_descriptors();
     let metrics = Arc::new(Mutex::new(Metrics::default()));
     let socket = arguments.metrics_socket.as_deref();
@@ -116,19 +117,34 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
         if let Some(textfile) = textfile.as_mut().filter(|file| file.written.is_none_or(|at| at.elapsed() >= every)) {
             textfile.write(&supervisor.metrics);
         }
+        if let Some(time) = supervisor.next_start() {
+            search.request(time);
+        }
         let mut files = vec![signals.as_fd()];
         supervisor.workers.values().for_each(|worker| files.extend(worker.pipes()));
         files.extend(search.watch());
-        let ready = wait(&files, if round == Round::Unfinished { Duration::ZERO } else { WAIT.min(every) });
+        let next_write = textfile.as_ref().and_then(|file| file.written).map(|at| every.saturating_sub(at.elapsed()));
+        let next_round = search.due().filter(|_| !arguments.once);
+        let next_round = next_round.map(|at| at.saturating_duration_since(Instant::now()));
+        let time = match round {
+            Round::Unfinished => Duration::ZERO,
+            _ => next_write.into_iter().chain(next_round).min().unwrap_or(Duration::MAX),
+        };
+        let ready = wait(&files, time);
         if ready[0] {
             break;
         }
-        supervisor.listen();
-        if search.watch().is_some() && ready.last() == Some(&true) {
+        let has_arrivals = search.watch().is_some() && ready.last() == Some(&true);
+        // The last worker of a user may have overlooked a file that came when it ended, and others may have waited for its end.
+        if supervisor.listen() {
+            search.request(Duration::ZERO);
+        }
+        if has_arrivals {
             std::thread::sleep(GATHER);
-            for path in search.arrived().into_iter().filter(|_| !arguments.once) {
+            for path in search.changes().arrived.into_iter().filter(|_| !arguments.once) {
                 supervisor.consider(&path);
             }
+            search.request(ROUND);
         }
     }
     supervisor.end();
@@ -142,7 +158,12 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
 impl Supervisor {
     /// Looks at ring files for a while, and at the end of a round says what it has found.
     fn look(&mut self, search: &mut Search) -> Round {
-        let round = search.advance(LOOK, |path| self.consider(&path));
+        let round = search.advance(LOOK, |path| {
+            // Only in rounds: a file that has just arrived is counted by the next one.
+            if let Some(user) = self.consider(&path) {
+                *self.found.files.entry(user).or_default() += 1;
+            }
+        });
         if round == Round::Finished {
             self.end_round();
         }
@@ -151,28 +172,28 @@ impl Supervisor {
 
     /// Looks at all ring files.
     fn look_at_all(&mut self) {
-        let mut search = Search::new(&self.folder);
+        let mut search = Search::new(&self.folder, Watched::Arrivals);
         while self.look(&mut search) == Round::Unfinished {}
     }
 
-    /// Starts a worker for the owner of a ring file, unless that user has one or must wait.
-    fn consider(&mut self, path: &Path) {
+    /// Starts a worker for the owner of a ring file, unless that user has one or must wait. Returns the owner; `None` if the
+    /// file does not concern us.
+    fn consider(&mut self, path: &Path) -> Option<u32> {
         let me = own_user();
-        let Ok(about) = fs::symlink_metadata(path) else { return };
+        let about = fs::symlink_metadata(path).ok()?;
         let user = about.uid();
         if !about.is_file() || me != 0 && user != me {
-            return;
+            return None;
         }
-        *self.found.files.entry(user).or_default() += 1;
         let is_resting = self.failed.get(&user).is_some_and(|failed| failed.at.elapsed() < failed.wait);
         let has_had_one = self.once && self.started.contains(&user);
         if is_resting || has_had_one || self.workers.contains_key(&user) {
-            return;
+            return Some(user);
         }
         let owner = self.owners.of(user);
         if !self.may_start(owner) {
             self.hold_back(owner, user);
-            return;
+            return Some(user);
         }
         let request = StartRequest { folder: &self.folder, once: self.once, user, group: about.gid(), owner };
         match WorkerProcess::start(&request) {
@@ -182,6 +203,7 @@ impl Supervisor {
             }
             Err(error) => self.note_failure(user, &format!("cannot start: {error}")),
         }
+        Some(user)
     }
 
     /// Whether a real user may have one more worker. The first worker is always allowed: other users cannot prevent it.
@@ -225,14 +247,24 @@ impl Supervisor {
         metrics.ring_files = files.values().sum();
     }
 
-    /// Reads the reports of all workers, and removes workers that have ended.
-    fn listen(&mut self) {
+    /// The time until a user who waits may have a worker.
+    fn next_start(&self) -> Option<Duration> {
+        let rest = |failed: &FailedWorker| failed.wait.checked_sub(failed.at.elapsed());
+        // A millisecond more: then it is over.
+        let after_failure = self.failed.values().filter_map(rest).min().map(|rest| rest + Duration::from_millis(1));
+        let held_back = (lock(&self.metrics).held_back > 0).then_some(ROUND);
+        after_failure.into_iter().chain(held_back).min()
+    }
+
+    /// Reads the reports of all workers, and removes workers that have ended; returns whether there were any.
+    fn listen(&mut self) -> bool {
         let mut ended = Vec::new();
         for (user, worker) in &mut self.workers {
             if worker.read(*user, &self.metrics) == PipeState::End {
                 ended.push(*user);
             }
         }
+        let has_ended = !ended.is_empty();
         for user in ended {
             let Some(mut worker) = self.workers.remove(&user) else { continue };
             // It may have closed its output only.
@@ -248,6 +280,7 @@ impl Supervisor {
                 Err(error) => self.note_failure(user, &error.to_string()),
             }
         }
+        has_ended
     }
 
     fn note_failure(&mut self, user: u32, why: &str) {

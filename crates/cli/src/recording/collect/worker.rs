@@ -9,10 +9,12 @@
 
 use super::Arguments;
 use super::metrics::{MetricTotals, ProcessMetrics, WorkerReport};
-use super::search::{Round, Search};
-use super::system::{always_wait, can_write, most_descriptors, never_wait, signals, wait};
+use super::system::{always_wait, can_write, most_descriptors, never_wait, signals};
+use crate::recording::drain_loop::poll::{Wakeup, Watched};
+use crate::recording::drain_loop::search::Search;
+use crate::recording::drain_loop::{DrainLoop, Turn};
 use crate::recording::run::say;
-use aclshim_collect::drain::outside::{Considered, Drained, Outside};
+use aclshim_collect::drain::outside::{Drained, Outside};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -21,31 +23,19 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest pause between two passes, while there is a process. A ring of the default size holds ten
-/// milliseconds' calls at a hundred thousand a second.
-const PAUSES: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(8)];
-/// Number of slots in one pass after which the next pass follows at once: half of a ring of the default size.
-const MANY: u64 = 512;
-/// The pause while there is none: files that come end it.
-const IDLE_PAUSE: Duration = Duration::from_secs(1);
-/// How often processes that ended are looked for.
-const END: Duration = Duration::from_millis(200);
-/// How long files are looked at between two passes: while there is a process, and else. Others may have put any number
-/// of them there.
-const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
-/// How long a new file, which may be incomplete, is looked at in every pass.
-const FRESH: Duration = Duration::from_millis(50);
-/// Files that are looked at in every pass. More are found by rounds.
-const MOST_FRESH: usize = 256;
-/// How often it reports its counts: while records come, and otherwise. Counts that were not reported are lost if the worker
-/// dies.
-const REPORT_INTERVALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
+/// The shortest time from one report to the next. Counts that were not reported are lost if the worker dies.
+const REPORT: Duration = Duration::from_millis(50);
+/// The time after which the rest of a report is sent that the pipe had no room for.
+const REST: Duration = Duration::from_secs(1);
 /// Minimum time for which the highest fill level of a ring is reported.
 const FULL: Duration = Duration::from_secs(60);
 /// How long it waits for a process before it ends.
 const IDLE: Duration = Duration::from_secs(60);
+/// Added to a time that has to be over.
+const NEXT: Duration = Duration::from_millis(1);
 /// How long files are looked at in the end.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 /// Passes at the end: programs that go on calling could otherwise keep it for ever.
@@ -57,75 +47,45 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     // SAFETY: concerns this process only.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let signals = signals()?;
-    let mut search = Search::new(&arguments.folder);
     let mut outside = Outside::new(&arguments.folder);
     outside.count_kinds();
-    // Each process takes one for its ring file, and two for what is written.
-    outside.hold_at_most((most_descriptors().saturating_sub(32) / 3) as usize);
-    let mut worker = UserWorker::new(outside);
+    // Each process takes one for its ring file, one for its end, and two for what is written.
+    outside.hold_at_most((most_descriptors().saturating_sub(32) / 4) as usize);
+    let wakeup = Wakeup::new().ok().map(Arc::new);
+    let mut worker = UserWorker::new(DrainLoop::new(outside, &arguments.folder, wakeup));
     if arguments.once {
         return worker.once();
     }
     let stdin = std::io::stdin();
-    let mut pause = PAUSES[0];
-    let (mut ended, mut reported) = (None::<Instant>, None::<Instant>);
-    let is_due = |last: Option<Instant>, every: Duration| last.is_none_or(|last| last.elapsed() >= every);
+    let mut reported = None::<Instant>;
     let mut busy = Instant::now();
-    // Files that came, and when.
-    let mut fresh: Vec<(PathBuf, Instant)> = Vec::new();
-    let mut is_active = true;
+    let mut is_report_due = true;
     loop {
-        let outside = &mut worker.outside;
-        fresh.retain(|(path, came)| outside.consider(path.clone()) == Considered::Unready && came.elapsed() < FRESH);
-        let is_idle = outside.drained().next().is_none();
-        if search.advance(LOOK[usize::from(is_idle)], |path| _ = outside.consider(path)) == Round::Finished {
-            outside.end_round();
-        }
-        if is_due(ended, END) {
-            worker.end();
-            ended = Some(Instant::now());
-        }
-        let passed = worker.outside.pass();
-        is_active &= passed.slots == 0;
-        if is_due(reported, REPORT_INTERVALS[usize::from(is_active)]) {
+        let turn = worker.turn();
+        // What is full or cannot be reached changes with time, too.
+        is_report_due |= turn.has_changed || turn.is_look;
+        let since_report = reported.map_or(REPORT, |at| at.elapsed());
+        if is_report_due && since_report >= REPORT || !worker.unsent.is_empty() {
             worker.send_report()?;
             reported = Some(Instant::now());
-            is_active = true;
+            is_report_due = false;
         }
-        pause = match passed.slots {
-            0 => (pause * 5 / 4).min(PAUSES[1]),
-            _ => PAUSES[0],
-        };
-        let is_idle = worker.outside.drained().next().is_none();
+        let is_idle = worker.outside().drained().next().is_none();
         if !is_idle {
             busy = Instant::now();
         } else if busy.elapsed() > IDLE {
             break;
         }
-        let is_waiting = is_idle && fresh.is_empty() && !search.is_in_round();
-        let mut files = vec![signals.as_fd(), stdin.as_fd()];
-        files.extend(search.watch());
-        let ready = wait(
-            &files,
-            match passed.slots {
-                MANY.. => Duration::ZERO,
-                _ if is_waiting => IDLE_PAUSE,
-                _ if is_idle && search.is_in_round() => Duration::ZERO,
-                _ => pause,
-            },
-        );
-        if ready[0] || ready[1] {
-            break;
+        let mut most = if is_idle { IDLE.saturating_sub(busy.elapsed()) + NEXT } else { Duration::MAX };
+        if is_report_due {
+            most = most.min(REPORT.saturating_sub(since_report));
         }
-        if ready.get(2) == Some(&true) {
-            let now = Instant::now();
-            for path in search.arrived() {
-                let is_unready = worker.outside.consider(path.clone()) == Considered::Unready;
-                if is_unready && fresh.len() < MOST_FRESH {
-                    fresh.push((path, now));
-                }
-            }
-            pause = PAUSES[0];
+        if !worker.unsent.is_empty() {
+            most = most.min(REST);
+        }
+        let ready = worker.drain_loop.sleep(&[signals.as_fd(), stdin.as_fd()], most);
+        if ready.contains(&true) {
+            break;
         }
     }
     // The supervisor does not wait for ever. What is not found now is for the next collector.
@@ -134,11 +94,12 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
     for _ in 0..LAST {
         if has_room {
             let time = limit.saturating_duration_since(Instant::now());
-            Search::new(&arguments.folder).advance(time, |path| _ = worker.outside.consider(path));
-            worker.outside.end_round();
+            let mut search = Search::new(&arguments.folder, Watched::Arrivals);
+            search.advance(time, |path| _ = worker.outside().consider(path));
+            worker.outside().end_round();
         }
-        has_room = worker.end() > 0 && worker.outside.waiting() > 0;
-        if worker.outside.flush().slots == 0 {
+        has_room = worker.end() > 0 && worker.outside().waiting() > 0;
+        if worker.outside().flush().slots == 0 {
             break;
         }
     }
@@ -147,7 +108,7 @@ pub fn main(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 struct UserWorker {
-    outside: Outside,
+    drain_loop: DrainLoop,
     /// Totals of processes that are gone.
     past: MetricTotals,
     /// How full the fullest ring of each process was, in this minute and in the one before.
@@ -163,11 +124,11 @@ struct UserWorker {
 }
 
 impl UserWorker {
-    fn new(outside: Outside) -> Self {
+    fn new(drain_loop: DrainLoop) -> Self {
         // Who does not listen must not stop us.
         never_wait(libc::STDOUT_FILENO);
         Self {
-            outside,
+            drain_loop,
             past: MetricTotals::default(),
             fullest: BTreeMap::new(),
             minute: Instant::now(),
@@ -178,23 +139,36 @@ impl UserWorker {
         }
     }
 
+    fn outside(&mut self) -> &mut Outside {
+        &mut self.drain_loop.outside
+    }
+
+    /// One turn of the drain loop.
+    fn turn(&mut self) -> Turn {
+        let Self { drain_loop, past, fullest, .. } = self;
+        drain_loop.turn(|one| {
+            past.add_ended(one);
+            fullest.remove(&one.file.path);
+        })
+    }
+
     /// Writes what there is now, and says what could not be written.
     fn once(&mut self) -> Result<ExitCode> {
         let mut left = LAST;
-        self.outside.find();
+        self.outside().find();
         while left > 0 {
             let ended = self.end();
             // Files that had to wait may be taken now: others have ended.
-            if ended > 0 && self.outside.waiting() > 0 {
-                self.outside.find();
+            if ended > 0 && self.outside().waiting() > 0 {
+                self.outside().find();
             }
-            let slots = self.outside.pass().slots;
+            let slots = self.outside().pass().slots;
             if ended == 0 && slots == 0 {
                 self.complain();
                 if !self.let_go() {
                     break;
                 }
-                self.outside.find();
+                self.outside().find();
                 left = LAST;
             } else if ended == 0 {
                 left -= 1;
@@ -208,15 +182,15 @@ impl UserWorker {
 
     /// Makes room for others where as many are held as may be; whether it had to.
     fn let_go(&mut self) -> bool {
-        let past = &mut self.past;
-        self.outside.let_go(|one| past.add_ended(one))
+        let Self { drain_loop, past, .. } = self;
+        drain_loop.outside.let_go(|one| past.add_ended(one))
     }
 
     /// Takes leave of processes that ended; how many.
     fn end(&mut self) -> usize {
-        let Self { outside, past, fullest, .. } = self;
+        let Self { drain_loop, past, fullest, .. } = self;
         let mut ended = 0;
-        outside.end(|one| {
+        drain_loop.outside.end(|one| {
             ended += 1;
             past.add_ended(one);
             fullest.remove(&one.file.path);
@@ -226,7 +200,7 @@ impl UserWorker {
 
     /// Says what cannot be written, once.
     fn complain(&mut self) {
-        for Drained { file, drain, .. } in self.outside.drained() {
+        for Drained { file, drain, .. } in self.drain_loop.outside.drained() {
             let Some(trouble) = drain.trouble() else {
                 self.troubled.remove(&file.path);
                 continue;
@@ -239,7 +213,7 @@ impl UserWorker {
                 ));
             }
         }
-        for (path, why) in self.outside.strange() {
+        for (path, why) in self.drain_loop.outside.strange() {
             if self.troubled.insert(path.clone()) {
                 say(format_args!("aclshim: {}: {why}", path.display()));
             }
@@ -251,10 +225,10 @@ impl UserWorker {
         if !can_write(io::stderr().as_fd()) {
             return;
         }
-        let known: BTreeSet<PathBuf> = self.outside.drained().map(|one| one.file.path.clone()).collect();
-        let strange = self.outside.strange();
+        let known: BTreeSet<PathBuf> = self.outside().drained().map(|one| one.file.path.clone()).collect();
+        let strange = self.drain_loop.outside.strange();
         self.troubled.retain(|path| strange.contains_key(path) || known.contains(path));
-        let waiting = self.outside.waiting();
+        let waiting = self.outside().waiting();
         if waiting > 0 && !self.is_full {
             say(format_args!(
                 "aclshim: as many processes are drained as there are descriptors for; {waiting} wait, and records that their \
@@ -273,7 +247,7 @@ impl UserWorker {
             self.minute = Instant::now();
         }
         let mut report = WorkerReport { totals: self.past.clone(), processes: Vec::new() };
-        for one in self.outside.drained() {
+        for one in self.drain_loop.outside.drained() {
             let [now, before] = self.fullest.entry(one.file.path.clone()).or_default();
             if is_over {
                 (*before, *now) = (*now, 0);

@@ -2,10 +2,11 @@
 
 use super::say;
 use crate::files::{own_user, processes};
-use aclshim_collect::drain::outside::{Outside, Passed};
+use crate::recording::drain_loop::DrainLoop;
+use crate::recording::drain_loop::poll::Wakeup;
+use aclshim_collect::drain::outside::Outside;
 use aclshim_trace::origin::Origin;
 use aclshim_trace::reader::{self, RingReader};
-use aclshim_trace::system::clock::realtime_ns;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,68 +22,28 @@ pub struct RunFolders {
     pub dir: PathBuf,
 }
 
-/// Number of slots in one pass from which on the next pass comes sooner.
-const MANY: u64 = 256;
-/// How long it looks for new rings more often.
-const BEGIN: Duration = Duration::from_secs(1);
-/// Time after a change in which a folder may change again without a new modification time.
-const TICK_NS: u64 = 20_000_000;
+/// The time after which the processes of a run are looked for again. The end of one that is known wakes the collector.
+const LOOK: Duration = Duration::from_secs(10);
 
-/// Drains, and looks for new rings as soon as the folder changes.
-struct DrainLoop {
-    outside: Outside,
-    folder: PathBuf,
-    looked: Option<(Instant, u64)>,
-    pause: Duration,
-    began: Instant,
+/// As [`LOOK`], where processes end while they are looked for.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Drains the rings of a run; see [`drain_loop`](crate::recording::drain_loop).
+fn drain_loop(folders: &RunFolders, wakeup: Option<Arc<Wakeup>>) -> DrainLoop {
+    let mut outside = Outside::new(&folders.rings);
+    outside.only(&folders.dir);
+    DrainLoop::new(outside, &folders.rings, wakeup)
 }
 
-impl DrainLoop {
-    fn new(folders: &RunFolders) -> Self {
-        let mut outside = Outside::new(&folders.rings);
-        outside.only(&folders.dir);
-        Self {
-            outside,
-            folder: folders.rings.clone(),
-            looked: None,
-            pause: Duration::from_millis(1),
-            began: Instant::now(),
-        }
-    }
-
-    /// One round; how long the next one can wait.
-    fn round(&mut self) -> (Passed, Duration) {
-        let changed = std::fs::metadata(&self.folder)
-            .map_or(0, |about| (about.mtime() as u64).saturating_mul(1_000_000_000) + about.mtime_nsec() as u64);
-        let is_fresh = self.looked.is_some_and(|(when, at)| {
-            let is_settled = realtime_ns().saturating_sub(changed) > TICK_NS;
-            when.elapsed() < Duration::from_millis(100) && at == changed && is_settled
-        });
-        if !is_fresh {
-            self.outside.look();
-            self.looked = Some((Instant::now(), changed));
-        }
-        let passed = self.outside.pass();
-        // At first rings are about to come.
-        let longest = Duration::from_millis(if self.began.elapsed() < BEGIN { 1 } else { 4 });
-        self.pause = match passed.slots {
-            0 => (self.pause * 5 / 4).min(longest),
-            few if few < MANY => Duration::from_micros(500),
-            _ => Duration::from_micros(50),
-        };
-        (passed, self.pause)
-    }
-
-    /// The last round for now; how many processes go on.
-    fn finish(&mut self) -> usize {
-        self.outside.look();
-        self.outside.pass().processes
-    }
+/// What ends the sleep of a drain loop. Without one it takes naps.
+fn wakeup() -> Option<Arc<Wakeup>> {
+    Wakeup::new().ok().map(Arc::new)
 }
 
 /// The thread that drains while the program runs. (Its signals are those of the thread that starts it: blocked.)
 pub struct RingDrainer {
     stop: Arc<AtomicBool>,
+    wakeup: Option<Arc<Wakeup>>,
     /// Without one all is drained in the end.
     thread: std::io::Result<JoinHandle<usize>>,
     folders: RunFolders,
@@ -92,12 +53,13 @@ impl RingDrainer {
     /// Starts the thread.
     pub fn start(folders: &RunFolders) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (of_thread, is_over) = (folders.clone(), Arc::clone(&stop));
+        let wakeup = wakeup();
+        let (of_thread, is_over, woken_by) = (folders.clone(), Arc::clone(&stop), wakeup.clone());
         let thread = std::thread::Builder::new().spawn(move || {
-            let mut drain_loop = DrainLoop::new(&of_thread);
+            let mut drain_loop = drain_loop(&of_thread, woken_by);
             while !is_over.load(Ordering::Acquire) {
-                let (_, pause) = drain_loop.round();
-                std::thread::park_timeout(pause);
+                drain_loop.turn(|_| ());
+                drain_loop.sleep(&[], Duration::MAX);
             }
             drain_loop.finish()
         });
@@ -107,14 +69,14 @@ impl RingDrainer {
                  ring has no room for are lost"
             ));
         }
-        Self { stop, thread, folders: folders.clone() }
+        Self { stop, wakeup, thread, folders: folders.clone() }
     }
 
     /// Writes what is left, and says how many processes with rings go on.
     pub fn finish(self) -> usize {
         self.stop.store(true, Ordering::Release);
-        let Ok(thread) = self.thread else { return DrainLoop::new(&self.folders).finish() };
-        thread.thread().unpark();
+        let Ok(thread) = self.thread else { return drain_loop(&self.folders, None).finish() };
+        self.wakeup.iter().for_each(|wakeup| wakeup.signal());
         thread.join().unwrap_or(0)
     }
 }
@@ -157,17 +119,21 @@ pub fn detach(folders: &RunFolders, marks: &[Vec<u8>]) -> std::io::Result<u32> {
 }
 
 fn drain_alone(folders: &RunFolders, marks: &[Vec<u8>]) {
-    let mut drain_loop = DrainLoop::new(folders);
-    let mut asked = Instant::now();
+    let mut drain_loop = drain_loop(folders, wakeup());
+    let mut looked = None::<Instant>;
     loop {
-        let (passed, pause) = drain_loop.round();
-        if passed.processes == 0 && asked.elapsed() > Duration::from_millis(500) {
-            if still_running(marks).is_empty() && drain_loop.finish() == 0 {
+        let turn = drain_loop.turn(|_| ());
+        let is_due = looked.is_none_or(|at| at.elapsed() >= LOOK) || turn.has_changed || turn.has_undrained_ended;
+        if turn.processes == 0 && is_due {
+            let left = still_running(marks);
+            if left.is_empty() && drain_loop.finish() == 0 {
                 return;
             }
-            asked = Instant::now();
+            drain_loop.watch_ends(&left);
+            // One that has ended meanwhile cannot be watched.
+            looked = (still_running(marks) == left).then(Instant::now);
         }
-        std::thread::sleep(pause);
+        drain_loop.sleep(&[], if looked.is_some() || turn.processes > 0 { LOOK } else { AGAIN });
     }
 }
 

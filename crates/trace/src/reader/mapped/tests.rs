@@ -2,7 +2,7 @@ use super::*;
 use crate::reader::{ReadMode, RingReader};
 use crate::record::slot::{Head, Layout};
 use crate::ring::cursor::RingCursor;
-use crate::ring::file;
+use crate::ring::file::{self, RingSize};
 use crate::ring::layout::{Mode, stride};
 
 /// A folder that goes away with its test.
@@ -43,7 +43,7 @@ fn only_file(folder: &Folder) -> PathBuf {
 #[test]
 fn what_a_process_writes_is_read_from_its_file() {
     let folder = Folder::new("written");
-    let made = file::create(folder.bytes(), 64, |header| header.mode = Mode::Audit as u32).unwrap();
+    let made = file::create(folder.bytes(), RingSize::fixed(64), |header| header.mode = Mode::Audit as u32).unwrap();
     let path = only_file(&folder);
     let mut opened = RingFile::open(&path).unwrap();
     assert_eq!((opened.look_for_rings(), opened.header().pid), (0, std::process::id()));
@@ -51,7 +51,7 @@ fn what_a_process_writes_is_read_from_its_file() {
         let (control, slots) = made.add_ring(folder.bytes(), ring).unwrap();
         control.owner.store(7, Ordering::Relaxed);
         let cursor = RingCursor::default();
-        assert!(cursor.open(control, slots, Mode::Audit, 0));
+        assert!(cursor.open(control, slots, slots.len() as u32, Mode::Audit, 0));
         let number = cursor.claim(1).unwrap();
         // SAFETY: the cursor was opened.
         unsafe { cursor.slot(number) }.put(Head::done(number, Layout::Linear, 1), &[u64::from(ring) + 50]);
@@ -68,7 +68,7 @@ fn what_a_process_writes_is_read_from_its_file() {
 #[test]
 fn junk_is_told_from_what_is_cut_and_from_what_is_newer() {
     let folder = Folder::new("junk");
-    file::create(folder.bytes(), 64, |_| ()).unwrap();
+    file::create(folder.bytes(), RingSize::fixed(64), |_| ()).unwrap();
     let path = only_file(&folder);
     let good = fs::read(&path).unwrap();
     fs::remove_file(path).unwrap();
@@ -94,7 +94,7 @@ fn junk_is_told_from_what_is_cut_and_from_what_is_newer() {
 #[test]
 fn rings_that_are_told_of_and_not_there_are_not_touched() {
     let folder = Folder::new("missing");
-    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let made = file::create(folder.bytes(), RingSize::fixed(64), |_| ()).unwrap();
     made.add_ring(folder.bytes(), 0).unwrap().0.owner.store(7, Ordering::Relaxed);
     made.header.rings.store(u32::MAX, Ordering::Relaxed);
     let path = only_file(&folder);
@@ -114,7 +114,7 @@ fn rings_that_are_told_of_and_not_there_are_not_touched() {
 #[test]
 fn a_ring_that_cannot_be_mapped_is_not_one_that_is_not_made() {
     let folder = Folder::new("unmapped");
-    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let made = file::create(folder.bytes(), RingSize::fixed(64), |_| ()).unwrap();
     let control = made.add_ring(folder.bytes(), 0).unwrap().0;
     made.header.rings.store(1, Ordering::Relaxed);
     let path = only_file(&folder);
@@ -139,7 +139,7 @@ fn a_ring_that_cannot_be_mapped_is_not_one_that_is_not_made() {
 #[test]
 fn a_size_that_is_changed_later_is_not_believed() {
     let folder = Folder::new("changed");
-    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let made = file::create(folder.bytes(), RingSize::fixed(64), |_| ()).unwrap();
     made.add_ring(folder.bytes(), 0).unwrap().0.owner.store(7, Ordering::Relaxed);
     made.header.rings.store(1, Ordering::Relaxed);
     let path = only_file(&folder);
@@ -153,7 +153,7 @@ fn a_size_that_is_changed_later_is_not_believed() {
 #[test]
 fn one_drain_at_a_time_has_a_file() {
     let folder = Folder::new("taken");
-    file::create(folder.bytes(), 64, |_| ()).unwrap();
+    file::create(folder.bytes(), RingSize::fixed(64), |_| ()).unwrap();
     let path = only_file(&folder);
     let first = RingFile::open_to_drain(&path).unwrap();
     assert!(matches!(RingFile::open_to_drain(&path), Err(RingFileError::Locked)));
@@ -165,7 +165,7 @@ fn one_drain_at_a_time_has_a_file() {
 #[test]
 fn links_and_pipes_under_our_names_are_left_alone() {
     let folder = Folder::new("links");
-    file::create(folder.bytes(), 64, |_| ()).unwrap();
+    file::create(folder.bytes(), RingSize::fixed(64), |_| ()).unwrap();
     let path = only_file(&folder);
     let link = folder.0.join("aclshim-0-0.ring");
     std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -180,7 +180,7 @@ fn links_and_pipes_under_our_names_are_left_alone() {
 #[test]
 fn a_ring_is_added_only_to_the_file_that_was_made() {
     let folder = Folder::new("gone");
-    let made = file::create(folder.bytes(), 64, |_| ()).unwrap();
+    let made = file::create(folder.bytes(), RingSize::fixed(64), |_| ()).unwrap();
     let path = only_file(&folder);
     fs::rename(&path, folder.0.join("other")).unwrap();
     assert!(matches!(made.add_ring(folder.bytes(), 0), Err(file::RingSetupError::System("open", libc::ENOENT))));

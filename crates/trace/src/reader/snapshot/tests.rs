@@ -2,7 +2,7 @@ use super::*;
 use crate::reader::{ReadMode, files};
 use crate::record::slot::{Head, Layout};
 use crate::ring::cursor::RingCursor;
-use crate::ring::file;
+use crate::ring::file::{self, RingSize};
 use crate::ring::layout::{Mode, stride};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -52,7 +52,7 @@ fn words(number: u64) -> [u64; 7] {
 fn records_that_are_copied_beside_their_writer_are_whole_and_none_is_missing() {
     for mode in [Mode::Flight, Mode::Audit] {
         let folder = Folder::new("beside");
-        let made = file::create(folder.bytes(), 64, |header| header.mode = mode as u32).unwrap();
+        let made = file::create(folder.bytes(), RingSize::fixed(64), |header| header.mode = mode as u32).unwrap();
         let (control, slots) = made.add_ring(folder.bytes(), 0).unwrap();
         control.owner.store(7, Ordering::Relaxed);
         made.header.rings.store(1, Ordering::Release);
@@ -138,12 +138,12 @@ fn a_slot_that_changes_between_two_copies_is_read_until_it_is_whole() {
 #[test]
 fn what_a_process_writes_is_copied_from_its_file_as_it_is_mapped() {
     let folder = Folder::new("written");
-    let made = file::create(folder.bytes(), 64, |header| header.mode = Mode::Audit as u32).unwrap();
+    let made = file::create(folder.bytes(), RingSize::fixed(64), |header| header.mode = Mode::Audit as u32).unwrap();
     for ring in 0..2 {
         let (control, slots) = made.add_ring(folder.bytes(), ring).unwrap();
         control.owner.store(7, Ordering::Relaxed);
         let cursor = RingCursor::default();
-        assert!(cursor.open(control, slots, Mode::Audit, 0));
+        assert!(cursor.open(control, slots, slots.len() as u32, Mode::Audit, 0));
         for _ in 0..=ring {
             let number = cursor.claim(1).unwrap();
             // SAFETY: the cursor was opened.
@@ -170,7 +170,7 @@ fn what_a_process_writes_is_copied_from_its_file_as_it_is_mapped() {
 #[test]
 fn a_hole_is_neither_filled_nor_walked_through() {
     let folder = Folder::new("hole");
-    let made = file::create(folder.bytes(), 1 << 16, |_| ()).unwrap();
+    let made = file::create(folder.bytes(), RingSize::fixed(1 << 16), |_| ()).unwrap();
     let (control, slots) = made.add_ring(folder.bytes(), 0).unwrap();
     control.owner.store(7, Ordering::Relaxed);
     made.header.rings.store(1, Ordering::Release);

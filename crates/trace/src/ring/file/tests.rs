@@ -10,7 +10,7 @@ fn a_ring_is_all_zero_when_it_is_added_whatever_was_written_behind_the_end_of_th
     let folder = std::env::temp_dir().join(format!("aclshim-file-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let dir = folder.as_os_str().as_bytes();
-    let made = create(dir, 64, |_| ()).unwrap();
+    let made = create(dir, RingSize::fixed(64), |_| ()).unwrap();
     let path = folder.join(format!("{PREFIX}{}-{:x}{SUFFIX}", made.pid, made.born_ns));
     let end = || std::fs::metadata(&path).unwrap().len();
     for ring in 0..3 {
