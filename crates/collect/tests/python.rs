@@ -29,7 +29,12 @@ struct Writer {
 
 impl Writer {
     fn put(&self, slots: &[(Head, [u64; 7])]) -> u64 {
-        let first = self.place.claim(slots.len() as u64).unwrap();
+        let count = slots.len() as u64;
+        let claim = self.place.claim(count).or_else(|claimed| {
+            // SAFETY: the place is open, and this thread's.
+            unsafe { self.place.make_room(claimed, count, 0, &FixedStorage, || false) }.ok_or(())
+        });
+        let first = claim.expect("room");
         for (nth, (head, words)) in slots.iter().enumerate().rev() {
             let number = first + nth as u64;
             // SAFETY: the place was opened.
