@@ -91,7 +91,7 @@ pub struct Scale {
     pub processes: u32,
 }
 
-/// A folder for rings that is as large as the machine's memory allows, or a file system of so many MiB.
+/// A folder for rings that is as large as the machine's memory allows, or a file system of a given number of MiB.
 type Mib = Option<u32>;
 
 /// Measures all loads beside busy loops.

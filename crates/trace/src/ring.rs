@@ -17,7 +17,7 @@
 //! | end, raced | writer | the head is changed from "in flight" to "done" by compare-exchange (AcqRel) | exactly one of writer and drain succeeds |
 //! | pass by | drain | the head is changed from "in flight" to "passed by" by compare-exchange (AcqRel) | the writer then ends the call by a record of its own |
 //! | read | reader | head with Acquire, words with Relaxed, an Acquire fence, head with Relaxed | equal heads: the words belong together |
-//! | read in bulk | drain | the same for up to 64 plain records together: heads and words, one fence, all heads again | a record whose head is equal then belongs together, and so do those before it |
+//! | read in bulk | drain | up to 64 plain records at once: heads and words, one fence, all heads again | a record whose head is equal then belongs together, and so do those before it |
 //! | give back | drain | `drained` is stored with Release | see "room" |
 //! | jump | writer | the cursor moves by one instruction that fails if a signal handler has claimed since; the note of the jump is published like a record | a reader waits at the note's slot until it is there |
 //! | storage | writer | [`Control::reserved`](layout::Control) is stored before a record is published behind the old bound | a reader that sees the old bound stops there |

@@ -49,7 +49,7 @@ fn copy(slots: &[Slot], first: u64, out: &mut Vec<Words>) -> usize {
         place.write(words);
         copied += 1;
     }
-    // SAFETY: the capacity is there, and so many places were written one after another.
+    // SAFETY: the capacity is there, and this number of places was written, one after another.
     unsafe { out.set_len(before + copied) };
     // One fence for all of them: a head that is still the same now belongs to the words that were copied behind it.
     fence(Ordering::Acquire);

@@ -81,29 +81,25 @@ fn without_storage_a_full_ring_counts_and_goes_on_when_it_is_drained() {
     assert_eq!(drain(&sample), [50]);
 }
 
+/// Number of slots with storage after many laps at this pace, each call drained at once.
+fn stored_after_laps(sample: &Sample, pace: Pace) -> usize {
+    sample.storage.pace.set(pace);
+    for now in 0..1000 {
+        assert!(done(sample, now).is_some());
+        assert_eq!(drain(sample), [now]);
+    }
+    stored(sample)
+}
+
 #[test]
 fn a_ring_that_is_filled_quickly_grows_and_one_that_is_filled_slowly_shrinks() {
     let sample = Sample::growing(16, 64, Mode::Audit, 0);
-    let run = |pace: Pace| {
-        sample.storage.pace.set(pace);
-        for now in 0..1000 {
-            assert!(done(&sample, now).is_some());
-            assert_eq!(drain(&sample), [now]);
-        }
-        stored(&sample)
-    };
+    let run = |pace| stored_after_laps(&sample, pace);
     assert_eq!(run(Pace::Quick), 64);
     assert_eq!(run(Pace::Slow), 64, "a ring that has all of its storage has no laps");
     let sample = Sample::growing(16, 256, Mode::Audit, 0);
     sample.storage.left.set(48);
-    let run = |pace: Pace| {
-        sample.storage.pace.set(pace);
-        for now in 0..1000 {
-            assert!(done(&sample, now).is_some());
-            assert_eq!(drain(&sample), [now]);
-        }
-        stored(&sample)
-    };
+    let run = |pace| stored_after_laps(&sample, pace);
     assert_eq!(run(Pace::Quick), 64);
     assert_eq!(run(Pace::Steady), 64);
     assert_eq!((run(Pace::Slow), sample.storage.released.get()), (16, 48));
